@@ -1,0 +1,18 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests carries the YAML files of this directory, so that tests, the demo and the local cluster use exactly
+// the files that users apply.
+package manifests
+
+import "embed"
+
+// CRDs holds crds/*.yaml: the definitions without which the scheduler has nothing to read, Volcano's PodGroup and Queue.
+//
+//go:embed crds/*.yaml
+var CRDs embed.FS
+
+// All holds the rest: optional definitions, RBAC, configurations, deployments and examples.
+//
+//go:embed crds-optional
+var All embed.FS
