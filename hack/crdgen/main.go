@@ -44,7 +44,7 @@ func generate(src source, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	if _, err := output("go", "tool", "-modfile=tools/go.mod", "controller-gen",
 		"crd:crdVersions=v1", "paths="+src.module+"/"+src.pkg, "output:crd:dir="+tmp); err != nil {
 		return err
