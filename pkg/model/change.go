@@ -1,0 +1,42 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// Event is a set of things that happened to the cluster and may help a job that waits.
+type Event uint16
+
+// The events.
+const (
+	// RoomMade: a pod left its node, or shrank.
+	RoomMade Event = 1 << iota
+	// NodeChanged: a node appeared, grew, or changed labels, taints or readiness.
+	NodeChanged
+	// NodeLost: a node disappeared.
+	NodeLost
+	// PodPlaced: a pod was placed, which can satisfy the affinity of others.
+	PodPlaced
+	// StorageChanged: a volume, claim, storage class or storage driver changed.
+	StorageChanged
+	// DevicesChanged: a resource claim, slice or device class changed.
+	DevicesChanged
+	// QueueChanged: a queue appeared, disappeared or changed.
+	QueueChanged
+)
+
+// Change is what one update did to the model.
+type Change struct {
+	// Jobs are the jobs whose tasks or group changed.
+	Jobs []JobKey
+	// Events are what else happened.
+	Events Event
+}
+
+// Merge adds o to c.
+func (c *Change) Merge(o Change) {
+	c.Jobs = append(c.Jobs, o.Jobs...)
+	c.Events |= o.Events
+}
+
+// Empty reports whether nothing happened.
+func (c Change) Empty() bool { return len(c.Jobs) == 0 && c.Events == 0 }

@@ -1,0 +1,143 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Keys on pods that say which job a pod belongs to and what part it plays in it.
+const (
+	// GroupNameAnnotation names the pod's PodGroup (Volcano and kube-batch spelling).
+	GroupNameAnnotation = "scheduling.k8s.io/group-name"
+	// VolcanoGroupNameAnnotation is Volcano's own spelling; it is read when the other is absent.
+	VolcanoGroupNameAnnotation = "scheduling.volcano.sh/group-name"
+	// CoschedulingLabel names the pod's scheduling.x-k8s.io PodGroup (sigs.k8s.io/scheduler-plugins).
+	CoschedulingLabel = "scheduling.x-k8s.io/pod-group"
+	// QueueAnnotation names the queue of a pod that has no PodGroup.
+	QueueAnnotation = "scheduling.volcano.sh/queue-name"
+	// RoleKey names the pod's role in its job; annotation first, then label.
+	RoleKey = "volcano.sh/task-spec"
+	// TaskPriorityAnnotation overrides the pod's priority within its job.
+	TaskPriorityAnnotation = "volcano.sh/task-priority"
+	// DefaultQueue is the queue of jobs that name none.
+	DefaultQueue = "default"
+	// RootQueue is the parent of all queues.
+	RootQueue = "root"
+)
+
+// Source tells which API a job comes from.
+type Source uint8
+
+// The sources of jobs.
+const (
+	// FromPod is a job of one: a pod without a group.
+	FromPod Source = iota
+	// FromVolcano is a scheduling.volcano.sh PodGroup.
+	FromVolcano
+	// FromCoscheduling is a scheduling.x-k8s.io PodGroup.
+	FromCoscheduling
+)
+
+// JobKey identifies a job. For a job of one, Name is the pod's name.
+type JobKey struct {
+	Source    Source
+	Namespace string
+	Name      string
+}
+
+// String returns "namespace/name", Volcano's job ID.
+func (k JobKey) String() string { return k.Namespace + "/" + k.Name }
+
+// JobOf returns the job a pod belongs to.
+func JobOf(pod *corev1.Pod) JobKey {
+	key := JobKey{Source: FromVolcano, Namespace: pod.Namespace, Name: pod.Annotations[GroupNameAnnotation]}
+	if key.Name == "" {
+		key.Name = pod.Annotations[VolcanoGroupNameAnnotation]
+	}
+	if key.Name == "" {
+		key.Source, key.Name = FromCoscheduling, pod.Labels[CoschedulingLabel]
+	}
+	if key.Name == "" {
+		key.Source, key.Name = FromPod, pod.Name
+	}
+	return key
+}
+
+// NewTask reads a pod. The status is the one of Volcano's pod-to-task table (reference section 2.3).
+func NewTask(pod *corev1.Pod) *Task {
+	request := resource.OfPod(pod)
+	return &Task{
+		UID:        pod.UID,
+		Pod:        pod,
+		Job:        JobOf(pod),
+		Role:       roleOf(pod),
+		Class:      classOf(pod),
+		Request:    request,
+		Priority:   priorityOf(pod),
+		Status:     statusOf(pod),
+		Node:       pod.Spec.NodeName,
+		Traits:     traitsOf(pod),
+		Gated:      len(pod.Spec.SchedulingGates) > 0,
+		BestEffort: request.BestEffort(),
+		Created:    pod.CreationTimestamp.Time,
+	}
+}
+
+func statusOf(pod *corev1.Pod) Status {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded:
+		return Succeeded
+	case corev1.PodFailed:
+		return Failed
+	case corev1.PodUnknown:
+		return Unknown
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return Releasing
+	case pod.Spec.NodeName == "":
+		return Pending
+	case pod.Status.Phase == corev1.PodRunning:
+		return Running
+	}
+	return Bound
+}
+
+func roleOf(pod *corev1.Pod) string {
+	if role := pod.Annotations[RoleKey]; role != "" {
+		return role
+	}
+	return pod.Labels[RoleKey]
+}
+
+func priorityOf(pod *corev1.Pod) int32 {
+	if n, err := strconv.ParseInt(pod.Annotations[TaskPriorityAnnotation], 10, 32); err == nil {
+		return int32(n)
+	}
+	if pod.Spec.Priority != nil {
+		return *pod.Spec.Priority
+	}
+	return 1
+}
+
+func traitsOf(pod *corev1.Pod) Traits {
+	var traits Traits
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			traits |= HasVolumes
+		}
+	}
+	if len(pod.Spec.ResourceClaims) > 0 {
+		traits |= HasClaims
+	}
+	if a := pod.Spec.Affinity; len(pod.Spec.TopologySpreadConstraints) > 0 || a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil) {
+		traits |= HasPodTerms
+	}
+	return traits
+}

@@ -1,0 +1,232 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Group is what a PodGroup asks for, whichever API it comes from. Groups are immutable.
+type Group struct {
+	UID types.UID
+	// Queue is the queue the job is submitted to, never empty.
+	Queue string
+	// MinMember is how many tasks start together or not at all. Zero: each on its own.
+	MinMember int
+	// MinTaskMember is the minimum of each role that has one.
+	MinTaskMember map[string]int
+	// MinResources is what the user says the minimum needs; nil when absent.
+	MinResources resource.Vector
+	// PriorityClass names the job's PriorityClass; empty for the cluster's default.
+	PriorityClass string
+	Created       time.Time
+	// Object is the PodGroup as last seen; never to be changed.
+	Object runtime.Object
+}
+
+// roleTotal is the sum of the role minimums.
+func (g *Group) roleTotal() int {
+	total := 0
+	for _, n := range g.MinTaskMember {
+		total += n
+	}
+	return total
+}
+
+// Counts are how many tasks of a job, or of one role of it, are in which state (reference section 2.5).
+type Counts struct {
+	ByStatus [numStatuses]int
+	// PendingBestEffort tasks ask for nothing and count as ready before they are placed.
+	PendingBestEffort int
+	// PendingGated tasks carry scheduling gates.
+	PendingGated int
+	// ReleasingPlaced tasks are terminating on a node.
+	ReleasingPlaced int
+}
+
+func (c *Counts) add(t *Task, n int) {
+	c.ByStatus[t.Status] += n
+	switch {
+	case t.Status == Pending && t.Gated:
+		c.PendingGated += n
+	case t.Status == Pending && t.BestEffort:
+		c.PendingBestEffort += n
+	case t.Status == Releasing && t.Node != "":
+		c.ReleasingPlaced += n
+	}
+}
+
+// Ready tasks hold a node or have succeeded (ReadyTaskNum).
+func (c *Counts) Ready() int {
+	return c.ByStatus[Allocated] + c.ByStatus[Bound] + c.ByStatus[Running] + c.ByStatus[Succeeded]
+}
+
+// Valid tasks count toward the minimum or may yet do so (ValidTaskNum): all but failed, unknown and terminating ones.
+func (c *Counts) Valid() int { return c.Ready() + c.ByStatus[Pending] }
+
+// Scheduled tasks have been confirmed on a node, finished ones included (ScheduledTaskNum).
+func (c *Counts) Scheduled() int {
+	return c.ByStatus[Running] + c.ByStatus[Bound] + c.ByStatus[Failed] + c.ByStatus[Succeeded]
+}
+
+// Completed tasks have finished, well or badly.
+func (c *Counts) Completed() int { return c.ByStatus[Succeeded] + c.ByStatus[Failed] }
+
+// Placeable tasks wait for a node and may get one.
+func (c *Counts) Placeable() int { return c.ByStatus[Pending] - c.PendingGated }
+
+// Total is the number of tasks.
+func (c *Counts) Total() int {
+	total := 0
+	for _, n := range c.ByStatus {
+		total += n
+	}
+	return total
+}
+
+// Job is a PodGroup and its pods, or a single pod. Jobs taken from a State are immutable.
+type Job struct {
+	Key JobKey
+	// Group is nil for a job of one, and for pods whose PodGroup does not exist.
+	Group *Group
+	// Queue is the queue of the job, never empty.
+	Queue string
+	// Priority is the value of the job's PriorityClass; of a job of one, the pod's priority.
+	Priority int32
+	Created  time.Time
+	UID      types.UID
+	Counts   Counts
+	// Roles are the counts of each role that has tasks.
+	Roles map[string]Counts
+	// Pending counts the placeable tasks of each class.
+	Pending map[Class]int
+	// Traits are all traits of the job's placeable tasks.
+	Traits Traits
+	// Tasks are all tasks, in no particular order.
+	Tasks []*Task
+}
+
+// Min is the number of tasks that start together: minMember, or 1 for a job of one.
+func (j *Job) Min() int {
+	if j.Group != nil {
+		return j.Group.MinMember
+	}
+	return 1
+}
+
+// roleMins are the role minimums in force. Volcano ignores them when their sum is above minMember.
+func (j *Job) roleMins() map[string]int {
+	if j.Group == nil || j.Group.MinMember < j.Group.roleTotal() {
+		return nil
+	}
+	return j.Group.MinTaskMember
+}
+
+// Started reports whether the minimum of the job, and of each of its roles, holds nodes or has succeeded.
+func (j *Job) Started() bool {
+	if j.Counts.Ready() < j.Min() {
+		return false
+	}
+	for role, least := range j.roleMins() {
+		if c := j.Roles[role]; c.Ready() < least {
+			return false
+		}
+	}
+	return true
+}
+
+// Partial reports whether some, but too few, members of the job hold nodes: it must be completed before anything else.
+func (j *Job) Partial() bool { return !j.Started() && j.Counts.Ready() > j.Counts.ByStatus[Succeeded] }
+
+// Ready is Volcano's JobReady of the gang plugin: pending best-effort tasks count toward the minimums.
+func (j *Job) Ready() bool {
+	if j.Counts.Ready()+j.Counts.PendingBestEffort < j.Min() {
+		return false
+	}
+	for role, least := range j.roleMins() {
+		if c := j.Roles[role]; c.Ready()+c.PendingBestEffort < least {
+			return false
+		}
+	}
+	return true
+}
+
+// Requirement is how many tasks a turn has to place for it to be worth placing any.
+type Requirement struct {
+	// Tasks is the total; best-effort tasks that wait are taken as given and not part of it.
+	Tasks int
+	// Roles is the number needed of each role, part of the total.
+	Roles map[string]int
+	// Gang: the turn is for the job's minimum, not for one more task of a job that has started.
+	Gang bool
+}
+
+// Requirement returns what the job's next turn has to place.
+func (j *Job) Requirement() Requirement {
+	if j.Started() {
+		return Requirement{Tasks: 1}
+	}
+	r := Requirement{Gang: true, Tasks: max(0, j.Min()-j.Counts.Ready()-j.Counts.PendingBestEffort)}
+	ofRoles := 0
+	for role, least := range j.roleMins() {
+		c := j.Roles[role]
+		if need := least - c.Ready() - c.PendingBestEffort; need > 0 {
+			if r.Roles == nil {
+				r.Roles = map[string]int{}
+			}
+			r.Roles[role] = need
+			ofRoles += need
+		}
+	}
+	r.Tasks = max(r.Tasks, ofRoles)
+	return r
+}
+
+// Blocked says why the job may not have a turn whatever the nodes hold; the zero Reason means that it may. The order
+// of the checks is that of Volcano's JobValid (gang plugin).
+func (j *Job) Blocked() Reason {
+	switch {
+	case j.Group == nil && j.Key.Source != FromPod:
+		return Reason{Kind: PodGroupNotFound, Message: fmt.Sprintf(
+			"PodGroup %s does not exist: create it, or remove the group name from the pod", j.Key)}
+	case j.Group != nil && j.Group.MinMember < 0:
+		return Reason{Kind: InvalidPodGroup, Subject: "spec.minMember", Message: fmt.Sprintf(
+			"spec.minMember of PodGroup %s is %d: set it to 0 or more", j.Key, j.Group.MinMember)}
+	}
+	roles := j.roleMins()
+	for _, role := range slices.Sorted(maps.Keys(roles)) {
+		if c := j.Roles[role]; c.Valid() < roles[role] {
+			return Reason{Kind: NotEnoughPodsOfTask, Subject: role, Message: fmt.Sprintf(
+				"%d of %d pods of task %q exist: create pods with %s=%s, or lower spec.minTaskMember",
+				c.Valid(), roles[role], role, RoleKey, role)}
+		}
+	}
+	if valid := j.Counts.Valid(); valid < j.Min() {
+		return Reason{Kind: NotEnoughTasks, Message: fmt.Sprintf(
+			"%d of %d pods exist: create the missing ones, or lower spec.minMember", valid, j.Min())}
+	}
+	return j.gated(roles)
+}
+
+// gated says whether scheduling gates keep the job below its minimums.
+func (j *Job) gated(roles map[string]int) Reason {
+	short := j.Counts.Valid()-j.Counts.PendingGated < j.Min()
+	for role, least := range roles {
+		c := j.Roles[role]
+		short = short || c.Valid()-c.PendingGated < least
+	}
+	if !short {
+		return Reason{}
+	}
+	return Reason{Kind: SchedulingGated, Message: fmt.Sprintf(
+		"%d of %d pods carry scheduling gates", j.Counts.PendingGated, j.Counts.Total())}
+}

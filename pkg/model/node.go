@@ -1,0 +1,157 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// node is one node of the cluster. A pod may be seen before its node; such a node has known == false and adds nothing
+// to the totals.
+type node struct {
+	known       bool
+	allocatable resource.Vector
+	used        resource.Vector
+	// object is the node as last seen, nil while it is not known.
+	object *corev1.Node
+}
+
+// Totals are sums over the known nodes.
+type Totals struct {
+	Nodes       int
+	Allocatable resource.Vector
+	// Used is what all pods on the nodes ask for, those of other schedulers included.
+	Used resource.Vector
+	// Largest is the greatest allocatable amount of each resource on any one node.
+	Largest resource.Vector
+}
+
+// Idle is what the pods on the nodes leave.
+func (t Totals) Idle() resource.Vector {
+	idle := t.Allocatable.Clone()
+	idle.Sub(t.Used)
+	return idle
+}
+
+// ledger keeps the totals. It belongs to the State that holds it.
+type ledger struct {
+	nodes map[string]*node
+	// pods maps the UID of every pod on a node to what it holds there.
+	pods        map[types.UID]holding
+	count       int
+	allocatable resource.Vector
+	used        resource.Vector
+	// largest is nil when it has to be computed again.
+	largest resource.Vector
+}
+
+type holding struct {
+	node    string
+	request resource.Vector
+}
+
+func newLedger() ledger {
+	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}}
+}
+
+func (l *ledger) at(name string) *node {
+	n := l.nodes[name]
+	if n == nil {
+		n = &node{}
+		l.nodes[name] = n
+	}
+	return n
+}
+
+// setNode records a node and reports whether the change can help a waiting job.
+func (l *ledger) setNode(object *corev1.Node) (helps bool) {
+	n := l.at(object.Name)
+	allocatable := resource.FromList(object.Status.Allocatable)
+	if n.known {
+		l.allocatable.Sub(n.allocatable)
+	} else {
+		l.count++
+		l.used.Add(n.used)
+	}
+	l.allocatable.Add(allocatable)
+	l.largest = nil
+	helps = !n.known || allocatable.Exceeding(n.allocatable) != nil || placementChanged(n.object, object)
+	n.known, n.allocatable, n.object = true, allocatable, object
+	return helps
+}
+
+// placementChanged reports whether anything but the amounts changed that decides which pods a node takes.
+func placementChanged(before, after *corev1.Node) bool {
+	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
+		!maps.Equal(before.Labels, after.Labels) ||
+		!slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value })
+}
+
+func (l *ledger) removeNode(name string) {
+	n := l.nodes[name]
+	if n == nil || !n.known {
+		return
+	}
+	l.count--
+	l.allocatable.Sub(n.allocatable)
+	l.used.Sub(n.used)
+	l.largest = nil
+	n.known, n.allocatable, n.object = false, nil, nil
+	l.forgetEmpty(name, n)
+}
+
+// forgetEmpty drops an unknown node that no pod is on.
+func (l *ledger) forgetEmpty(name string, n *node) {
+	if !n.known && n.used.BestEffort() && n.used.Get(corev1.ResourcePods) == 0 {
+		delete(l.nodes, name)
+	}
+}
+
+// hold records that a pod is on a node and what it asks there, replacing what was known of it.
+func (l *ledger) hold(uid types.UID, nodeName string, request resource.Vector) (freed bool) {
+	before, had := l.pods[uid]
+	if had && before.node == nodeName && slices.Equal(before.request, request) {
+		return false
+	}
+	l.release(uid)
+	l.pods[uid] = holding{node: nodeName, request: request}
+	n := l.at(nodeName)
+	n.used.Add(request)
+	if n.known {
+		l.used.Add(request)
+	}
+	return had
+}
+
+// release records that a pod is on no node.
+func (l *ledger) release(uid types.UID) (freed bool) {
+	h, ok := l.pods[uid]
+	if !ok {
+		return false
+	}
+	delete(l.pods, uid)
+	n := l.nodes[h.node]
+	n.used.Sub(h.request)
+	if n.known {
+		l.used.Sub(h.request)
+	}
+	l.forgetEmpty(h.node, n)
+	return true
+}
+
+func (l *ledger) totals() Totals {
+	if l.largest == nil {
+		l.largest = resource.Vector{}
+		for _, n := range l.nodes {
+			l.largest.Max(n.allocatable)
+		}
+	}
+	return Totals{Nodes: l.count, Allocatable: l.allocatable.Clone(), Used: l.used.Clone(), Largest: l.largest}
+}

@@ -1,0 +1,45 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// ReasonKind enumerates why a job waits. The values are label values of metrics and, where Volcano has a constant for
+// it, condition reasons on the PodGroup.
+type ReasonKind string
+
+// Why a job waits.
+const (
+	// NotEnoughResources: the plan found no room for the whole gang.
+	NotEnoughResources ReasonKind = "NotEnoughResources"
+	// NotEnoughTasks: fewer valid pods than minMember.
+	NotEnoughTasks ReasonKind = "NotEnoughTasks"
+	// NotEnoughPodsOfTask: a role has fewer valid pods than its minTaskMember.
+	NotEnoughPodsOfTask ReasonKind = "NotEnoughPodsOfTask"
+	// PodGroupNotFound: the pods name a PodGroup that does not exist.
+	PodGroupNotFound ReasonKind = "PodGroupNotFound"
+	// InvalidPodGroup: a field of the PodGroup cannot be meant.
+	InvalidPodGroup ReasonKind = "InvalidPodGroup"
+	// QueueNotFound: the job names a queue that does not exist.
+	QueueNotFound ReasonKind = "QueueNotFound"
+	// QueueClosed: the queue takes no new jobs.
+	QueueClosed ReasonKind = "QueueClosed"
+	// SchedulingGated: too few members are free of scheduling gates.
+	SchedulingGated ReasonKind = "SchedulingGated"
+	// SchedulerError: an attempt ended in an error and is repeated after a back-off.
+	SchedulerError ReasonKind = "SchedulerError"
+)
+
+// Reason says why a job waits. The zero value means that it does not.
+type Reason struct {
+	Kind ReasonKind
+	// Message is one line for people: what is missing, how much, what to change.
+	Message string
+	// Subject narrows the kind down (the resource that is short, say). Two reasons with equal Kind and Subject are the
+	// same reason, whatever numbers their messages carry, and are not reported twice.
+	Subject string
+	// FromNodes: the job waits for room on nodes, so that its pods are what an autoscaler should act on.
+	FromNodes bool
+}
+
+// Same reports whether two reasons differ in numbers at most.
+func (r Reason) Same(o Reason) bool { return r.Kind == o.Kind && r.Subject == o.Subject }

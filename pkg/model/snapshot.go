@@ -1,0 +1,141 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"hash/maphash"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// shards is how many parts the jobs of a snapshot are kept in. A snapshot copies the parts in which a job changed.
+const shards = 64
+
+// Snapshot is the model at one moment. It never changes, and shares with other snapshots whatever did not change
+// between them.
+type Snapshot struct {
+	jobs   *[shards]map[JobKey]*Job
+	queues map[string]*Queue
+	Totals Totals
+}
+
+// Job returns a job, or nil.
+func (s *Snapshot) Job(key JobKey) *Job { return s.jobs[shardOf(key)][key] }
+
+// Queue returns a queue, or nil.
+func (s *Snapshot) Queue(name string) *Queue { return s.queues[name] }
+
+// Queues calls yield for each queue until it returns false, in no particular order.
+func (s *Snapshot) Queues(yield func(*Queue) bool) {
+	for _, q := range s.queues {
+		if !yield(q) {
+			return
+		}
+	}
+}
+
+// Jobs calls yield for each job until it returns false, in no particular order.
+func (s *Snapshot) Jobs(yield func(*Job) bool) {
+	for _, part := range s.jobs {
+		for _, j := range part {
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+var seed = maphash.MakeSeed()
+
+func shardOf(key JobKey) int { return int(maphash.Comparable(seed, key) % shards) }
+
+// snapshotter remembers what the last snapshot held and which jobs changed since.
+type snapshotter struct {
+	jobs          [shards]map[JobKey]*Job
+	queues        map[string]*Queue
+	dirty         map[JobKey]bool
+	queuesChanged bool
+}
+
+func newSnapshotter() snapshotter {
+	return snapshotter{dirty: map[JobKey]bool{}, queues: map[string]*Queue{}}
+}
+
+func (sn *snapshotter) changed(key JobKey) { sn.dirty[key] = true }
+
+// Snapshot returns the model as it is now. The cost is proportional to what changed since the last call.
+func (s *State) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sn := &s.snapshots
+	var copied [shards]bool
+	for key := range sn.dirty {
+		i := shardOf(key)
+		if !copied[i] {
+			copied[i] = true
+			sn.jobs[i] = maps.Clone(sn.jobs[i])
+			if sn.jobs[i] == nil {
+				sn.jobs[i] = map[JobKey]*Job{}
+			}
+		}
+		if e := s.jobs[key]; e != nil {
+			sn.jobs[i][key] = s.freeze(e)
+		} else {
+			delete(sn.jobs[i], key)
+		}
+	}
+	clear(sn.dirty)
+	if sn.queuesChanged {
+		sn.queues, sn.queuesChanged = maps.Clone(s.queues), false
+	}
+	jobs := sn.jobs
+	return &Snapshot{jobs: &jobs, queues: sn.queues, Totals: s.ledger.totals()}
+}
+
+// Job returns one job as it is now, or nil.
+func (s *State) Job(key JobKey) *Job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.jobs[key]; e != nil {
+		return s.freeze(e)
+	}
+	return nil
+}
+
+// Head returns one job as it is now but without its tasks, which makes the call cheap for large jobs, or nil.
+func (s *State) Head(key JobKey) *Job {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.jobs[key]
+	if e == nil {
+		return nil
+	}
+	if e.frozen != nil {
+		return e.frozen
+	}
+	j := s.head(e)
+	return &j
+}
+
+// Task returns one task as it is now, or nil.
+func (s *State) Task(uid types.UID) *Task {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.task(uid)
+}
+
+// Queue returns one queue as it is now, or nil.
+func (s *State) Queue(name string) *Queue {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.queues[name]
+}
+
+// Totals returns the node totals as they are now.
+func (s *State) Totals() Totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.totals()
+}

@@ -1,0 +1,94 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package model holds what Caldera knows of the cluster: queues, jobs, tasks and node totals. It is fed by informers
+// and by Reserve and Unreserve, and by nothing else; everything that decides works on immutable values taken from it.
+//
+// The vocabulary is Volcano's: a job is a PodGroup and its pods, a task is one pod, a role is the value of
+// "volcano.sh/task-spec". A pod without a group is a job of one.
+package model
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Status is the state of a task as the scheduler sees it (Volcano pkg/scheduler/api/types.go, TaskStatus).
+type Status uint8
+
+// The states of a task. Allocated is known to this process only: the task has a reservation that the API server has
+// not confirmed. Pending, Allocated and Releasing tasks without a node hold nothing yet.
+const (
+	Pending Status = iota
+	Allocated
+	Bound
+	Running
+	Releasing
+	Succeeded
+	Failed
+	Unknown
+	numStatuses
+)
+
+var statusNames = [numStatuses]string{"Pending", "Allocated", "Bound", "Running", "Releasing", "Succeeded", "Failed", "Unknown"}
+
+// String returns Volcano's name of the status.
+func (s Status) String() string { return statusNames[s] }
+
+// HoldsNode reports whether a task in this status occupies its node (Volcano's "allocated" statuses and Releasing).
+func (s Status) HoldsNode() bool {
+	return s == Allocated || s == Bound || s == Running || s == Releasing
+}
+
+// Traits are properties of a pod that decide how it is planned and what can help it when it does not fit.
+type Traits uint8
+
+// The traits of a pod.
+const (
+	// HasVolumes: placing the pod also chooses or checks persistent volumes.
+	HasVolumes Traits = 1 << iota
+	// HasClaims: placing the pod also allocates devices through resource claims.
+	HasClaims
+	// HasPodTerms: where the pod fits depends on other pods (pod affinity or anti-affinity, topology spread).
+	HasPodTerms
+)
+
+// Task is one pod of a job. Tasks are immutable: a change replaces the value.
+type Task struct {
+	UID types.UID
+	// Pod is the last version seen; never to be changed.
+	Pod *corev1.Pod
+	Job JobKey
+	// Role is the pod's "volcano.sh/task-spec", empty when it has none.
+	Role string
+	// Class is equal for pods that any node treats alike; see classOf.
+	Class Class
+	// Request is what the pod asks of its node.
+	Request resource.Vector
+	// Priority is "volcano.sh/task-priority" when it is a number, else the pod's priority, else 1.
+	Priority int32
+	Status   Status
+	// Node is where the task is or will be; empty while it is Pending.
+	Node   string
+	Traits Traits
+	// Gated: the pod carries scheduling gates and must not be placed.
+	Gated bool
+	// BestEffort: the pod asks for nothing but a pod slot.
+	BestEffort bool
+	// Created is the pod's creation time.
+	Created time.Time
+}
+
+// Placeable reports whether the task waits for a node and may get one.
+func (t *Task) Placeable() bool { return t.Status == Pending && !t.Gated }
+
+// with returns a copy of the task in another status, on another node.
+func (t *Task) with(status Status, node string) *Task {
+	c := *t
+	c.Status, c.Node = status, node
+	return &c
+}
