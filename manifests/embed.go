@@ -14,5 +14,5 @@ var CRDs embed.FS
 
 // All holds the rest: optional definitions, RBAC, configurations, deployments and examples.
 //
-//go:embed crds-optional
+//go:embed config crds-optional deploy examples kustomization.yaml rbac
 var All embed.FS
