@@ -1,0 +1,127 @@
+# Copyright The Caldera Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# CI and developers run these targets and nothing else. Start with: make help
+
+SHELL := bash
+.SHELLFLAGS := -o errexit -o nounset -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN := _output/bin
+IMAGE ?= caldera-scheduler:dev
+TOOL := go tool -modfile=tools/go.mod
+
+# Binaries are static; only the race detector needs cgo. One setting for building, vetting and linting also means that
+# they share compiled packages.
+export CGO_ENABLED := 0
+RACE := CGO_ENABLED=1 go test -race -shuffle=on
+
+# Clients refuse a server whose version they cannot read, so every binary reports the Kubernetes version of go.mod. The
+# date is fixed: equal sources give equal binaries.
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" && $$2 ~ /^v/ { print $$2; exit }' go.mod)
+KUBE_NUMBERS := $(subst ., ,$(KUBE_VERSION:v%=%))
+VERSION_VALUES := \
+	gitVersion=$(KUBE_VERSION) \
+	gitMajor=$(word 1,$(KUBE_NUMBERS)) \
+	gitMinor=$(word 2,$(KUBE_NUMBERS)) \
+	gitTreeState=clean \
+	buildDate=2026-01-01T00:00:00Z
+VERSION_LDFLAGS := $(foreach v,$(VERSION_VALUES),-X k8s.io/component-base/version.$(v) -X k8s.io/client-go/pkg/version.$(v))
+BUILD := go build -ldflags '$(VERSION_LDFLAGS)'
+
+# A package that links the API server takes minutes to build a second time for the race detector. Such packages are the
+# local control plane, which serves the tests as a child process; their own tests run without the detector.
+CONTROL_PLANE := k8s.io/kubernetes/cmd/kube-apiserver/app
+# $(call packages,CONDITION): prints the packages for which the template condition holds; $$heavy: links the API server.
+packages = go list -f '{{$$heavy := false}}{{range .Deps}}{{if eq . "$(CONTROL_PLANE)"}}{{$$heavy = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' ./cmd/... ./hack/... ./pkg/...
+
+GO_DIRS := $(wildcard cmd hack manifests pkg test)
+GENERATED := manifests/crds manifests/crds-optional ':(glob)pkg/apis/config/**/zz_generated.*.go'
+GENERATOR_FLAGS := --go-header-file hack/boilerplate.go.txt --output-file
+
+.PHONY: FORCE
+FORCE:
+
+##@ Use
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: $(BIN)/kube-scheduler $(BIN)/localcluster ## Start a cluster of simulated nodes and watch gangs being scheduled; KEEP=1 leaves it running
+	go build -o $(BIN)/demo ./cmd/demo
+	exec $(BIN)/demo $(if $(KEEP),--keep)
+
+##@ Test
+
+.PHONY: test
+test: verify-format test-unit test-integration ## Run what CI runs: format, unit and integration tests
+
+.PHONY: test-unit
+test-unit: ## Run the tests next to the code, with the race detector
+	packages=$$($(call packages,not $$heavy)); $(RACE) $$packages
+
+.PHONY: test-integration
+test-integration: $(BIN)/localcluster ## Run the tests on a real etcd and kube-apiserver, and those of the manifests
+	packages=$$($(call packages,and $$heavy (or .TestGoFiles .XTestGoFiles))); \
+	if [[ -n $$packages ]]; then go test -shuffle=on $$packages; fi
+	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) $(RACE) -timeout 40m ./test/...
+
+.PHONY: bench
+bench: ## Run the benchmarks; compare with other schedulers by: go run ./test/perf/compare
+	go test -run '^$$' -bench . -benchmem ./pkg/...
+
+##@ Check
+
+.PHONY: lint
+lint: ## Check the house rules (.golangci.yaml)
+	$(TOOL) golangci-lint run
+
+.PHONY: generate
+generate: ## Write generated files again: CRDs, and deep copies, conversions and defaults of the plugin args
+	go run ./hack/crdgen
+	$(if $(wildcard pkg/apis/config/v1),\
+	$(TOOL) deepcopy-gen $(GENERATOR_FLAGS) zz_generated.deepcopy.go ./pkg/apis/config ./pkg/apis/config/v1 && \
+	$(TOOL) defaulter-gen $(GENERATOR_FLAGS) zz_generated.defaults.go ./pkg/apis/config/v1 && \
+	$(TOOL) conversion-gen $(GENERATOR_FLAGS) zz_generated.conversion.go ./pkg/apis/config/v1)
+
+.PHONY: verify
+verify: verify-format verify-generated verify-modules ## Check everything but behaviour: format, generated files, modules, vet, lint
+	go vet ./...
+	$(MAKE) --no-print-directory lint
+
+.PHONY: verify-format
+verify-format:
+	@unformatted=$$(gofmt -l $(GO_DIRS)); \
+	if [[ -n $$unformatted ]]; then printf 'gofmt -w is needed for:\n%s\n' "$$unformatted"; exit 1; fi
+
+.PHONY: verify-generated
+verify-generated: generate
+	@changed=$$(git status --porcelain -- $(GENERATED)); \
+	if [[ -n $$changed ]]; then printf 'make generate changes what is committed:\n%s\n' "$$changed"; exit 1; fi
+
+.PHONY: verify-modules
+verify-modules:
+	go mod tidy -diff
+	cd tools && go mod tidy -diff
+
+##@ Build
+
+.PHONY: build
+build: $(BIN)/kube-scheduler $(BIN)/localcluster $(if $(wildcard cmd/kubectl-caldera),$(BIN)/kubectl-caldera) ## Build the binaries into _output/bin
+
+$(BIN)/%: FORCE
+	$(BUILD) -o $@ ./cmd/$*
+
+.PHONY: image
+image: ## Build the scheduler's image; IMAGE=name:tag names it
+	@docker info >/dev/null 2>&1 || { echo 'make image needs Docker: no docker command with a running daemon was found.' >&2; exit 1; }
+	docker build --tag $(IMAGE) .
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf _output
