@@ -1,15 +1,33 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command localcluster runs a real Kubernetes control plane in one process: etcd, kube-apiserver, the controllers
+// ordinary workloads need, and simulated kubelets. It runs no scheduler; that is what it is for.
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
-	_ "go.etcd.io/etcd/server/v3/embed"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	_ "sigs.k8s.io/kwok/pkg/kwok/controllers"
-	_ "sigs.k8s.io/kwok/pkg/kwok/cmd"
+	"github.com/spf13/cobra"
 )
 
 func main() {
-	fmt.Println(apiserver.NewAPIServerCommand().Name(), kcm.NewControllerManagerCommand().Name())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the default handling returns: a second one ends the process at once.
+	context.AfterFunc(ctx, stop)
+	root := &cobra.Command{
+		Use:           "localcluster",
+		Short:         "Run a Kubernetes control plane with simulated nodes in one process",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newUpCommand(), newVersionCommand())
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
 }

@@ -1,0 +1,176 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pki makes the keys and certificates of a local control plane, once per data directory.
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// validity outlives any data directory that is kept.
+const validity = 10 * 365 * 24 * time.Hour
+
+// Files are the paths of everything Ensure made. Keys are readable by the owner only.
+type Files struct {
+	CACert, CAKey           string
+	ServingCert, ServingKey string
+	AdminCert, AdminKey     string
+	ServiceAccountKey       string
+}
+
+// Ensure returns the key material in dir, making what is missing. Existing files are kept: kubeconfigs and service
+// account tokens issued before a restart stay valid.
+func Ensure(dir string, now time.Time) (Files, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Files{}, fmt.Errorf("creating %s: %w", dir, err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	f := Files{
+		CACert: at("ca.crt"), CAKey: at("ca.key"),
+		ServingCert: at("serving.crt"), ServingKey: at("serving.key"),
+		AdminCert: at("admin.crt"), AdminKey: at("admin.key"),
+		ServiceAccountKey: at("service-account.key"),
+	}
+	if complete, err := exist(f.all()...); complete || err != nil {
+		return f, err
+	}
+	return f, f.create(now)
+}
+
+func (f Files) all() []string {
+	return []string{f.CACert, f.CAKey, f.ServingCert, f.ServingKey, f.AdminCert, f.AdminKey, f.ServiceAccountKey}
+}
+
+func exist(paths ...string) (bool, error) {
+	for _, path := range paths {
+		_, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("looking for %s: %w", path, err)
+		}
+	}
+	return true, nil
+}
+
+func (f Files) create(now time.Time) error {
+	caKey, err := newKey(f.CAKey)
+	if err != nil {
+		return err
+	}
+	caCert, err := writeCert(f.CACert, certRequest{
+		now: now, key: caKey, signerKey: caKey,
+		template: x509.Certificate{
+			Subject:     pkix.Name{CommonName: "localcluster-ca"},
+			KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+			IsCA:        true,
+			ExtKeyUsage: nil,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	serving := x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+	}
+	admin := x509.Certificate{
+		Subject:     pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	for _, leaf := range []struct {
+		cert, key string
+		template  x509.Certificate
+	}{{f.ServingCert, f.ServingKey, serving}, {f.AdminCert, f.AdminKey, admin}} {
+		key, err := newKey(leaf.key)
+		if err != nil {
+			return err
+		}
+		if _, err := writeCert(leaf.cert, certRequest{
+			now: now, key: key, signer: caCert, signerKey: caKey, template: leaf.template,
+		}); err != nil {
+			return err
+		}
+	}
+	_, err = newKey(f.ServiceAccountKey)
+	return err
+}
+
+func newKey(path string) (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generating key: %w", err)
+	}
+	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding key: %w", err)
+	}
+	if err := os.WriteFile(path, encoded, 0o600); err != nil {
+		return nil, fmt.Errorf("writing key: %w", err)
+	}
+	return key, nil
+}
+
+// certRequest describes one certificate. Without a signer it is self-signed.
+type certRequest struct {
+	now       time.Time
+	template  x509.Certificate
+	key       crypto.Signer
+	signer    *x509.Certificate
+	signerKey crypto.Signer
+}
+
+func writeCert(path string, req certRequest) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, big.NewInt(math.MaxInt64))
+	if err != nil {
+		return nil, fmt.Errorf("choosing serial number: %w", err)
+	}
+	template := req.template
+	template.SerialNumber = serial
+	template.NotBefore = req.now.Add(-time.Hour) // clocks of containers sharing a host may differ
+	template.NotAfter = req.now.Add(validity)
+	template.BasicConstraintsValid = true
+	signer := req.signer
+	if signer == nil {
+		signer = &template
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &template, signer, req.key.Public(), req.signerKey)
+	if err != nil {
+		return nil, fmt.Errorf("signing certificate %s: %w", template.Subject, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("reading back certificate %s: %w", template.Subject, err)
+	}
+	encoded, err := certutil.EncodeCertificates(cert)
+	if err != nil {
+		return nil, fmt.Errorf("encoding certificate %s: %w", template.Subject, err)
+	}
+	if err := os.WriteFile(path, encoded, 0o600); err != nil {
+		return nil, fmt.Errorf("writing certificate: %w", err)
+	}
+	return cert, nil
+}

@@ -1,0 +1,40 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package localcluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// detach keeps signals of the terminal away from the child: Ctrl-C reaches the parent, which stops the child.
+func detach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+}
+
+// terminate asks the child to shut down.
+func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
+
+// lockFile waits for an exclusive lock that ends with the process at the latest.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if err != syscall.EINTR { //nolint:errorlint // a system call returns the bare number
+			break
+		}
+	}
+	if err != nil {
+		f.Close() //nolint:errcheck,gosec // the lock error is the one to report
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	return func() { f.Close() }, nil //nolint:errcheck,gosec // closing releases the lock
+}
