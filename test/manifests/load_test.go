@@ -1,0 +1,183 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests_test loads every file below manifests as its consumer would, and checks that the files agree with
+// each other.
+package manifests_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	schedulerscheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
+	volcanov1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/manifests"
+)
+
+// onDisk is the directory that users apply. Reading it, and not only what is embedded, finds files nobody embeds.
+var onDisk = os.DirFS("../../manifests")
+
+// objects decodes what users apply. Strict: an unknown or repeated field is an error.
+var objects = func() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	utilruntime.Must(volcanov1beta1.AddToScheme(scheme))
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+}()
+
+func TestEveryFileLoads(t *testing.T) {
+	// How the files of a directory are loaded. A file of another directory, or another type of file, has to be added here.
+	loaders := map[string]func(*testing.T, string){
+		"config":        func(t *testing.T, name string) { loadConfig(t, name) },
+		"crds":          func(t *testing.T, name string) { loadObjects(t, name) },
+		"crds-optional": func(t *testing.T, name string) { loadObjects(t, name) },
+		"deploy":        func(t *testing.T, name string) { loadObjects(t, name) },
+		"examples":      func(t *testing.T, name string) { loadObjects(t, name) },
+		"rbac":          func(t *testing.T, name string) { loadObjects(t, name) },
+	}
+	for _, name := range files(t, ".") {
+		if name == "embed.go" || name == "kustomization.yaml" { // Compiled; rendered by TestKustomizationRenders.
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			load, ok := loaders[path.Dir(name)]
+			if !ok || path.Ext(name) != ".yaml" {
+				t.Fatal("nothing loads this file: add it to the loaders, or move it")
+			}
+			load(t, name)
+		})
+	}
+}
+
+func TestEveryFileIsEmbeddedOnce(t *testing.T) {
+	var want, got []string
+	for _, name := range files(t, ".") {
+		if name != "embed.go" {
+			want = append(want, name)
+		}
+	}
+	for _, embedded := range []fs.FS{manifests.CRDs, manifests.All} {
+		got = append(got, walk(t, embedded, ".")...)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("embedded files:\n%q\nfiles on disk:\n%q", got, want)
+	}
+}
+
+// files lists the files below a directory of manifests, sorted.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	return walk(t, onDisk, dir)
+}
+
+func walk(t *testing.T, fsys fs.FS, dir string) []string {
+	t.Helper()
+	var names []string
+	err := fs.WalkDir(fsys, dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := fs.ReadFile(onDisk, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// loadObjects decodes all documents of a file.
+func loadObjects(t *testing.T, name string) []runtime.Object {
+	t.Helper()
+	return decode(t, read(t, name))
+}
+
+func decode(t *testing.T, data []byte) []runtime.Object {
+	t.Helper()
+	var decoded []runtime.Object
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, _, err := objects.Decode(document, nil, nil)
+		if err != nil {
+			t.Fatalf("decoding document %d: %v", len(decoded)+1, err)
+		}
+		decoded = append(decoded, object)
+	}
+	if len(decoded) == 0 {
+		t.Fatal("no document")
+	}
+	return decoded
+}
+
+// loadAll decodes all objects of all files of a directory.
+func loadAll(t *testing.T, dir string) []runtime.Object {
+	t.Helper()
+	var all []runtime.Object
+	for _, name := range files(t, dir) {
+		all = append(all, loadObjects(t, name)...)
+	}
+	return all
+}
+
+// only returns the objects of type T.
+func only[T runtime.Object](all []runtime.Object) []T {
+	var found []T
+	for _, object := range all {
+		if o, ok := object.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// loadConfig decodes and validates a scheduler configuration as kube-scheduler's --config does.
+func loadConfig(t *testing.T, name string) *schedulerconfig.KubeSchedulerConfiguration {
+	t.Helper()
+	object, gvk, err := schedulerscheme.Codecs.UniversalDecoder().Decode(read(t, name), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, ok := object.(*schedulerconfig.KubeSchedulerConfiguration)
+	if !ok {
+		t.Fatalf("decoded a %T", object)
+	}
+	config.APIVersion = gvk.GroupVersion().String()
+	if err := validation.ValidateKubeSchedulerConfiguration(config); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}

@@ -1,0 +1,142 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+)
+
+const systemNamespace = "caldera-system"
+
+func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
+	everywhere, inNamespace := grantedRules(t)
+	cases := map[string]struct {
+		// verbs, space-separated, on resource[/subresource][.group][ name].
+		verbs, on string
+		namespace string
+		refused   bool
+	}{
+		"reads PodGroups":                     {verbs: "get list watch", on: "podgroups.scheduling.volcano.sh", namespace: "team"},
+		"writes PodGroups":                    {verbs: "update patch", on: "podgroups.scheduling.volcano.sh", namespace: "team"},
+		"writes PodGroup status":              {verbs: "update patch", on: "podgroups/status.scheduling.volcano.sh", namespace: "team"},
+		"creates no PodGroups":                {verbs: "create", on: "podgroups.scheduling.volcano.sh", namespace: "team", refused: true},
+		"reads Queues":                        {verbs: "get list watch", on: "queues.scheduling.volcano.sh"},
+		"creates the queues root and default": {verbs: "create", on: "queues.scheduling.volcano.sh"},
+		"writes Queues":                       {verbs: "update patch", on: "queues.scheduling.volcano.sh"},
+		"writes Queue status":                 {verbs: "update patch", on: "queues/status.scheduling.volcano.sh"},
+		"deletes no Queues":                   {verbs: "delete", on: "queues.scheduling.volcano.sh", refused: true},
+		"reads label PodGroups":               {verbs: "get list watch", on: "podgroups.scheduling.x-k8s.io", namespace: "team"},
+		"writes label PodGroup status":        {verbs: "update patch", on: "podgroups/status.scheduling.x-k8s.io", namespace: "team"},
+		"reads pods":                          {verbs: "get list watch", on: "pods", namespace: "team"},
+		"binds pods":                          {verbs: "create", on: "pods/binding", namespace: "team"},
+		"writes pod status":                   {verbs: "update patch", on: "pods/status", namespace: "team"},
+		"takes off scheduling gates":          {verbs: "patch", on: "pods", namespace: "team"},
+		"deletes pods":                        {verbs: "delete", on: "pods", namespace: "team"},
+		"evicts pods":                         {verbs: "create", on: "pods/eviction", namespace: "team"},
+		"creates no pods":                     {verbs: "create", on: "pods", namespace: "team", refused: true},
+		"reads nodes":                         {verbs: "get list watch", on: "nodes"},
+		"changes no nodes":                    {verbs: "update patch delete", on: "nodes", refused: true},
+		"reads namespaces":                    {verbs: "get list watch", on: "namespaces"},
+		"reads priority classes":              {verbs: "get list watch", on: "priorityclasses.scheduling.k8s.io"},
+		"reads disruption budgets":            {verbs: "get list watch", on: "poddisruptionbudgets.policy", namespace: "team"},
+		"reads resource quotas":               {verbs: "get list watch", on: "resourcequotas", namespace: "team"},
+		"writes core events":                  {verbs: "create patch update", on: "events", namespace: "team"},
+		"writes events":                       {verbs: "create patch update", on: "events.events.k8s.io", namespace: "team"},
+		"binds volumes":                       {verbs: "get list watch update patch", on: "persistentvolumes"},
+		"binds volume claims":                 {verbs: "get list watch update patch", on: "persistentvolumeclaims", namespace: "team"},
+		"allocates resource claims":           {verbs: "get list watch update patch", on: "resourceclaims/status.resource.k8s.io", namespace: "team"},
+		"creates its lease":                   {verbs: "create", on: "leases.coordination.k8s.io", namespace: systemNamespace},
+		"renews its lease":                    {verbs: "get update", on: "leases.coordination.k8s.io caldera-scheduler", namespace: systemNamespace},
+		"leaves other leases alone":           {verbs: "get update", on: "leases.coordination.k8s.io other", namespace: systemNamespace, refused: true},
+		"reads how clients authenticate":      {verbs: "get list watch", on: "configmaps extension-apiserver-authentication", namespace: "kube-system"},
+		"reviews tokens":                      {verbs: "create", on: "tokenreviews.authentication.k8s.io"},
+		"reviews access":                      {verbs: "create", on: "subjectaccessreviews.authorization.k8s.io"},
+		"reads no secrets":                    {verbs: "get list watch", on: "secrets", namespace: "team", refused: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rules := slices.Concat(inNamespace[tc.namespace], everywhere)
+			for verb := range strings.FieldsSeq(tc.verbs) {
+				if got := rbac.RulesAllow(attributes(verb, tc.on, tc.namespace), rules...); got == tc.refused {
+					t.Errorf("%s %s: allowed is %t", verb, tc.on, got)
+				}
+			}
+		})
+	}
+}
+
+// grantedRules follows every binding from the scheduler's service account to rules, and fails where a name on the way
+// does not exist.
+func grantedRules(t *testing.T) (everywhere []rbacv1.PolicyRule, inNamespace map[string][]rbacv1.PolicyRule) {
+	t.Helper()
+	all := loadAll(t, "rbac")
+	accounts := map[string]bool{}
+	for _, object := range all {
+		accounts[id(t, object)] = true
+	}
+	checkSubjects := func(binding runtime.Object, subjects []rbacv1.Subject) {
+		for _, s := range subjects {
+			if !accounts[s.Kind+" "+s.Namespace+"/"+s.Name] {
+				t.Errorf("%s: no subject %v", id(t, binding), s)
+			}
+		}
+	}
+	clusterRoles, roles := knownRoles(all)
+	inNamespace = map[string][]rbacv1.PolicyRule{}
+	for _, binding := range only[*rbacv1.ClusterRoleBinding](all) {
+		checkSubjects(binding, binding.Subjects)
+		rules, ok := clusterRoles[binding.RoleRef.Name]
+		if !ok || binding.RoleRef.Kind != "ClusterRole" {
+			t.Errorf("%s: no role %v", binding.Name, binding.RoleRef)
+		}
+		everywhere = append(everywhere, rules...)
+	}
+	for _, binding := range only[*rbacv1.RoleBinding](all) {
+		checkSubjects(binding, binding.Subjects)
+		rules, ok := roles[binding.Namespace+"/"+binding.RoleRef.Name]
+		if !ok || binding.RoleRef.Kind != "Role" {
+			t.Errorf("%s: no role %v", binding.Name, binding.RoleRef)
+		}
+		inNamespace[binding.Namespace] = append(inNamespace[binding.Namespace], rules...)
+	}
+	return everywhere, inNamespace
+}
+
+// knownRoles returns the rules of our roles and of those that every API server creates, by name and by namespace/name.
+func knownRoles(all []runtime.Object) (clusterRoles, roles map[string][]rbacv1.PolicyRule) {
+	clusterRoles, roles = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
+	for _, role := range bootstrappolicy.ClusterRoles() {
+		clusterRoles[role.Name] = role.Rules
+	}
+	for namespace, created := range bootstrappolicy.NamespaceRoles() {
+		for _, role := range created {
+			roles[namespace+"/"+role.Name] = role.Rules
+		}
+	}
+	for _, role := range only[*rbacv1.ClusterRole](all) {
+		clusterRoles[role.Name] = role.Rules
+	}
+	for _, role := range only[*rbacv1.Role](all) {
+		roles[role.Namespace+"/"+role.Name] = role.Rules
+	}
+	return clusterRoles, roles
+}
+
+func attributes(verb, on, namespace string) authorizer.Attributes {
+	on, name, _ := strings.Cut(on, " ")
+	resource, group, _ := strings.Cut(on, ".")
+	resource, subresource, _ := strings.Cut(resource, "/")
+	return authorizer.AttributesRecord{
+		Verb: verb, APIGroup: group, Resource: resource, Subresource: subresource,
+		Namespace: namespace, Name: name, ResourceRequest: true,
+	}
+}
