@@ -7,14 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/controlplane"
@@ -30,12 +29,15 @@ const startTimeout = 2 * time.Minute
 
 // cluster is one running control plane.
 type cluster struct {
-	plan     plan
-	dir      *datadir.Dir
-	log      io.Writer
-	progress io.Writer
+	plan plan
+	dir  *datadir.Dir
+	log  *logFile
 
-	files pki.Files
+	files     pki.Files
+	serverURL string
+	etcd      *embed.Etcd
+	server    *component
+	workers   []*component // kube-controller-manager and kubelets
 }
 
 // component is a part that runs until its context ends.
@@ -51,7 +53,11 @@ func launch(name string, fail context.CancelCauseFunc, run func(context.Context)
 	go func() {
 		err := run(ctx)
 		if ctx.Err() == nil {
-			fail(fmt.Errorf("%s ended: %w", name, errors.Join(err, errors.New("see the log"))))
+			if err == nil {
+				err = errors.New("it stopped without an error")
+			}
+			fail(fmt.Errorf("%s ended: %w", name, err))
+			err = nil // has been reported
 		}
 		c.done <- err
 	}()
@@ -59,107 +65,114 @@ func launch(name string, fail context.CancelCauseFunc, run func(context.Context)
 }
 
 // run starts everything, calls announce when the cluster is ready, and stops everything when ctx ends.
-func (c *cluster) run(ctx context.Context, announce func(localcluster.Ready) error) (err error) {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	etcd, server, err := c.startServer(ctx, fail)
-	defer func() {
-		if server != nil {
-			server.stop()
-			err = errors.Join(err, <-server.done)
-		}
-		if etcd != nil {
-			etcd.Close()
-		}
-	}()
-	if err != nil {
-		return err
+func (c *cluster) run(ctx context.Context, announce func(localcluster.Ready) error) error {
+	err := c.serve(ctx, announce)
+	if err != nil && ctx.Err() == nil {
+		c.log.showTail() // before stopping adds its own lines
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", c.dir.Kubeconfig())
-	if err != nil {
-		return fmt.Errorf("reading kubeconfig: %w", err)
+	if ctx.Err() != nil {
+		err = nil // asked to stop, perhaps while starting
+		c.report("stopping")
 	}
-	config.QPS = -1 // no client-side limit
-	ready, workers, err := c.bootstrap(ctx, fail, config)
-	defer func() {
-		for _, w := range workers {
-			w.stop()
-		}
-		for _, w := range workers {
-			err = errors.Join(err, <-w.done)
-		}
-	}()
-	if err != nil {
-		return err
-	}
-	if err := announce(ready); err != nil {
-		return fmt.Errorf("announcing readiness: %w", err)
-	}
-	<-ctx.Done()
-	c.report("stopping")
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		return cause
-	}
-	return nil
+	return errors.Join(err, c.stop())
 }
 
-// startServer starts etcd and kube-apiserver. What it returns must be stopped even if there is an error.
-func (c *cluster) startServer(ctx context.Context, fail context.CancelCauseFunc) (*embed.Etcd, *component, error) {
+// serve returns when ctx ends or something fails.
+func (c *cluster) serve(ctx context.Context, announce func(localcluster.Ready) error) error {
+	// A kube-apiserver that is stopped while it starts ends the process, so a signal does not interrupt the start.
+	running, fail := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer fail(nil)
+	starting, cancel := context.WithTimeoutCause(running, startTimeout, fmt.Errorf("not ready after %s: %w", startTimeout, context.DeadlineExceeded))
+	defer cancel()
+	if err := c.startServer(starting, fail); err != nil {
+		return err
+	}
+	if err := c.bootstrap(starting, ctx, fail); err != nil {
+		return err
+	}
+	if err := announce(c.ready()); err != nil {
+		return fmt.Errorf("announcing readiness: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-running.Done():
+		return context.Cause(running)
+	}
+}
+
+// stop ends what was started, in reverse order.
+func (c *cluster) stop() error {
+	var errs []error
+	for _, w := range c.workers {
+		w.stop()
+	}
+	for _, w := range c.workers {
+		errs = append(errs, <-w.done)
+	}
+	if c.server != nil {
+		c.server.stop()
+		errs = append(errs, <-c.server.done)
+	}
+	if c.etcd != nil {
+		c.etcd.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// startServer starts etcd and kube-apiserver.
+func (c *cluster) startServer(ctx context.Context, fail context.CancelCauseFunc) error {
 	listener, err := c.dir.Listen(c.plan.port)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if c.files, err = pki.Ensure(c.dir.Certificates(), c.plan.started); err != nil {
-		return nil, nil, fmt.Errorf("making certificates: %w", err)
+		return fmt.Errorf("making certificates: %w", err)
 	}
-	if err := c.files.WriteKubeconfig(c.dir.Kubeconfig(), "https://"+listener.Addr().String()); err != nil {
-		return nil, nil, err
+	c.serverURL = "https://" + listener.Addr().String()
+	if err := c.files.WriteKubeconfig(c.dir.Kubeconfig(), c.serverURL); err != nil {
+		return err
 	}
-	etcdConfig := controlplane.Etcd{
+	etcd := controlplane.Etcd{
 		DataDir:      c.dir.Etcd(),
 		ClientSocket: c.dir.Socket("etcd"),
 		PeerSocket:   c.dir.Socket("peer"),
 		Log:          c.log,
 	}
-	etcd, err := etcdConfig.Start(ctx)
-	if err != nil {
-		return nil, nil, err
+	if c.etcd, err = etcd.Start(ctx); err != nil {
+		return err
 	}
 	c.report("etcd is ready")
-	server := launch("kube-apiserver", fail, controlplane.APIServer{
+	c.server = launch("kube-apiserver", fail, controlplane.APIServer{
 		Listener:      listener,
-		EtcdEndpoint:  etcdConfig.Endpoint(),
+		EtcdEndpoint:  etcd.Endpoint(),
 		Files:         c.files,
 		Controllers:   c.plan.controllers,
 		FeatureGates:  c.plan.featureGates,
 		RuntimeConfig: c.plan.runtimeConfig,
 	}.Run)
-	return etcd, server, nil
+	return nil
 }
 
-// bootstrap waits for the API server, creates the initial objects and starts the controllers and kubelets.
-func (c *cluster) bootstrap(ctx context.Context, fail context.CancelCauseFunc, config *rest.Config) (localcluster.Ready, []*component, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
-	defer cancel()
-	protobuf := rest.CopyConfig(config)
-	protobuf.ContentType = "application/vnd.kubernetes.protobuf"
-	client, err := kubernetes.NewForConfig(protobuf)
+// bootstrap waits for the API server, starts the controllers and kubelets and creates the initial objects. interrupt
+// ends the creation of objects; the API server is waited for in any case.
+func (c *cluster) bootstrap(ctx, interrupt context.Context, fail context.CancelCauseFunc) error {
+	client, crdClient, err := c.clients()
 	if err != nil {
-		return localcluster.Ready{}, nil, fmt.Errorf("building client: %w", err)
-	}
-	crdClient, err := clientset.NewForConfig(config)
-	if err != nil {
-		return localcluster.Ready{}, nil, fmt.Errorf("building client: %w", err)
+		return fmt.Errorf("building clients: %w", err)
 	}
 	if err := install.WaitReady(ctx, client.CoreV1().RESTClient()); err != nil {
-		return localcluster.Ready{}, nil, err
+		return err
 	}
 	if err := install.WaitNamespaces(ctx, client); err != nil {
-		return localcluster.Ready{}, nil, err
+		return err
 	}
 	c.report("kube-apiserver is ready")
+	c.launchWorkers(fail, client)
 
-	workers := c.launchWorkers(fail, client)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(interrupt, func() { cancel(context.Cause(interrupt)) })()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return install.CRDs(ctx, crdClient, c.plan.crds) })
 	group.Go(func() error {
@@ -169,33 +182,43 @@ func (c *cluster) bootstrap(ctx context.Context, fail context.CancelCauseFunc, c
 		}
 		return err
 	})
-	if err := group.Wait(); err != nil {
-		return localcluster.Ready{}, workers, err
-	}
-	return c.ready(config.Host), workers, nil
+	return group.Wait()
 }
 
-func (c *cluster) ready(server string) localcluster.Ready {
+func (c *cluster) clients() (kubernetes.Interface, clientset.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.dir.Kubeconfig())
+	if err != nil {
+		return nil, nil, err
+	}
+	config.QPS = -1 // no client-side limit
+	crdClient, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.ContentType = runtime.ContentTypeProtobuf
+	client, err := kubernetes.NewForConfig(config)
+	return client, crdClient, err
+}
+
+func (c *cluster) launchWorkers(fail context.CancelCauseFunc, client kubernetes.Interface) {
+	if c.plan.controllers {
+		c.workers = append(c.workers, launch("kube-controller-manager", fail,
+			controlplane.ControllerManager{Kubeconfig: c.dir.Kubeconfig(), Files: c.files}.Run))
+	}
+	if c.plan.kubelets {
+		c.workers = append(c.workers, launch("kubelets", fail, kubelets.Kubelets{Client: client, Log: c.log}.Run))
+	}
+}
+
+func (c *cluster) ready() localcluster.Ready {
 	return localcluster.Ready{
-		Kubeconfig: c.dir.Kubeconfig(), Server: server, Dir: c.dir.Path(), Log: c.dir.Log(),
+		Kubeconfig: c.dir.Kubeconfig(), Server: c.serverURL, Dir: c.dir.Path(), Log: c.dir.Log(),
 		Version: c.plan.version, Seconds: time.Since(c.plan.started).Seconds(),
 		Nodes: len(c.plan.nodes), CRDs: len(c.plan.crds),
 	}
 }
 
-func (c *cluster) launchWorkers(fail context.CancelCauseFunc, client kubernetes.Interface) []*component {
-	var workers []*component
-	if c.plan.controllers {
-		workers = append(workers, launch("kube-controller-manager", fail,
-			controlplane.ControllerManager{Kubeconfig: c.dir.Kubeconfig(), Files: c.files}.Run))
-	}
-	if c.plan.kubelets {
-		workers = append(workers, launch("kubelets", fail, kubelets.Kubelets{Client: client, Log: c.log}.Run))
-	}
-	return workers
-}
-
-// report tells the user on stderr what has happened and when.
+// report tells the user what has happened and when.
 func (c *cluster) report(what string) {
-	fmt.Fprintf(c.progress, "%6.1fs  %s\n", time.Since(c.plan.started).Seconds(), what) //nolint:errcheck // best effort on stderr
+	fmt.Fprintf(c.log.terminal, "%6.1fs  %s\n", time.Since(c.plan.started).Seconds(), what) //nolint:errcheck // best effort
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/datadir"
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/install"
@@ -54,7 +55,7 @@ func newUpCommand() *cobra.Command {
 		Example: upExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), cmd.InOrStdin())
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.InOrStdin())
 		},
 	}
 	fs := cmd.Flags()
@@ -76,7 +77,7 @@ func newUpCommand() *cobra.Command {
 	return cmd
 }
 
-func (f *upFlags) run(ctx context.Context, stdout, stderr io.Writer, stdin io.Reader) (err error) {
+func (f *upFlags) run(ctx context.Context, stdout io.Writer, stdin io.Reader) (err error) {
 	plan, err := f.plan(time.Now())
 	if err != nil {
 		return err
@@ -94,18 +95,19 @@ func (f *upFlags) run(ctx context.Context, stdout, stderr io.Writer, stdin io.Re
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	logs, err := redirectLogs(dir.Log(), f.verbose, stderr)
+	logs, err := redirectLogs(dir.Log(), f.verbose)
 	if err != nil {
 		return err
 	}
 	defer logs.Close()
-
-	c := &cluster{plan: plan, dir: dir, log: logs, progress: stderr}
-	err = c.run(ctx, func(r localcluster.Ready) error { return f.announce(stdout, r) })
-	if err != nil && plan.temporary {
-		logs.copyTail(stderr) // the directory goes away with the process
+	// Kubernetes ends the process when it sees no way on: the defers here do not run then.
+	klog.OsExit = func(code int) {
+		logs.showTail()
+		dir.Close() //nolint:errcheck,gosec // the process is lost already
+		os.Exit(code)
 	}
-	return err
+	c := &cluster{plan: plan, dir: dir, log: logs}
+	return c.run(ctx, func(r localcluster.Ready) error { return f.announce(stdout, r) })
 }
 
 // plan is the validated input of a start.
@@ -117,7 +119,6 @@ type plan struct {
 	port          int
 	kubelets      bool
 	controllers   bool
-	temporary     bool
 	featureGates  []string
 	runtimeConfig []string
 }
@@ -144,7 +145,7 @@ func (f *upFlags) plan(now time.Time) (plan, error) {
 	}
 	return plan{
 		version: version, started: now, nodes: nodespec.Nodes(shapes, version, now), crds: crds,
-		port: f.port, kubelets: f.kubelets, controllers: f.controllers, temporary: f.dir == "",
+		port: f.port, kubelets: f.kubelets, controllers: f.controllers,
 		featureGates: f.featureGates, runtimeConfig: f.runtimeConfig,
 	}, nil
 }

@@ -210,24 +210,26 @@ func (c *Cluster) Stop() error {
 }
 
 func (c *Cluster) stop() error {
-	c.stdin.Close() //nolint:errcheck,gosec // fails only if the child has gone
-	if err := terminate(c.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stopping local cluster: %w", err)
-	}
+	c.stdin.Close() //nolint:errcheck,gosec // the child stops at the end of its input; an error means it has gone
 	select {
 	case <-c.exited:
 	case <-time.After(stopTimeout):
-		c.cmd.Process.Kill() //nolint:errcheck,gosec // it has just ended by itself, or the kill works
-		<-c.exited
-		if c.temporary && c.Dir != "" {
-			return errors.Join(fmt.Errorf("stopping local cluster: killed after %s\n%s", stopTimeout, c.output), os.RemoveAll(c.Dir))
-		}
-		return fmt.Errorf("stopping local cluster: killed after %s\n%s", stopTimeout, c.output)
+		return c.kill()
 	}
 	if c.exitErr != nil && c.Kubeconfig != "" { // a failed start has been reported already
 		return fmt.Errorf("stopping local cluster: %w\n%s", c.exitErr, c.output)
 	}
 	return nil
+}
+
+func (c *Cluster) kill() error {
+	err := fmt.Errorf("stopping local cluster: killed after %s\n%s", stopTimeout, c.output)
+	c.cmd.Process.Kill() //nolint:errcheck,gosec // it has just ended by itself, or the kill works
+	<-c.exited
+	if c.temporary && c.Dir != "" {
+		err = errors.Join(err, os.RemoveAll(c.Dir))
+	}
+	return err
 }
 
 // tail passes writes on and remembers the last of them.

@@ -5,14 +5,8 @@
 
 package localcluster
 
-import (
-	"os"
-	"os/exec"
-)
+import "os/exec"
 
 func detach(*exec.Cmd) {}
-
-// terminate does nothing where there is no SIGTERM: the child also stops when its stdin is closed.
-func terminate(*os.Process) error { return nil }
 
 func lockFile(string) (unlock func(), err error) { return func() {}, nil }

@@ -17,9 +17,6 @@ func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// terminate asks the child to shut down.
-func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
-
 // lockFile waits for an exclusive lock that ends with the process at the latest.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)

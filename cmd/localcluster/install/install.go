@@ -36,6 +36,9 @@ func WaitReady(ctx context.Context, client rest.Interface) error {
 		return status == http.StatusOK, nil
 	})
 	if err != nil {
+		if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+			return cause // the server has ended; what the last request saw adds nothing
+		}
 		return fmt.Errorf("waiting for kube-apiserver: %w", errors.Join(context.Cause(ctx), last))
 	}
 	return nil
