@@ -1,13 +1,20 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kube-scheduler is the upstream scheduler with Caldera's plugins: same flags, same configuration, same
+// endpoints.
 package main
 
 import (
-	"fmt"
+	"os"
 
-	"k8s.io/kubernetes/cmd/kube-scheduler/app"
-	_ "volcano.sh/apis/pkg/client/clientset/versioned"
-	_ "volcano.sh/apis/pkg/client/informers/externalversions"
-	_ "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned"
-	_ "sigs.k8s.io/scheduler-plugins/pkg/generated/informers/externalversions"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+
+	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 )
 
-func main() { fmt.Println(app.NewSchedulerCommand().Name()) }
+func main() {
+	os.Exit(cli.Run(command.New()))
+}

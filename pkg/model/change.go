@@ -3,6 +3,8 @@
 
 package model
 
+import "k8s.io/apimachinery/pkg/types"
+
 // Event is a set of things that happened to the cluster and may help a job that waits.
 type Event uint16
 
@@ -28,14 +30,10 @@ const (
 type Change struct {
 	// Jobs are the jobs whose tasks or group changed.
 	Jobs []JobKey
+	// Tasks are the tasks that changed or went away.
+	Tasks []types.UID
 	// Events are what else happened.
 	Events Event
-}
-
-// Merge adds o to c.
-func (c *Change) Merge(o Change) {
-	c.Jobs = append(c.Jobs, o.Jobs...)
-	c.Events |= o.Events
 }
 
 // Empty reports whether nothing happened.

@@ -72,12 +72,16 @@ func JobOf(pod *corev1.Pod) JobKey {
 // NewTask reads a pod. The status is the one of Volcano's pod-to-task table (reference section 2.3).
 func NewTask(pod *corev1.Pod) *Task {
 	request := resource.OfPod(pod)
+	var class Class
+	if pod.Spec.NodeName == "" {
+		class = classOf(pod)
+	}
 	return &Task{
 		UID:        pod.UID,
 		Pod:        pod,
 		Job:        JobOf(pod),
 		Role:       roleOf(pod),
-		Class:      classOf(pod),
+		Class:      class,
 		Request:    request,
 		Priority:   priorityOf(pod),
 		Status:     statusOf(pod),

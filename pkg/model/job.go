@@ -93,6 +93,13 @@ func (c *Counts) Total() int {
 	return total
 }
 
+// Demand is a number of equal tasks that wait for nodes.
+type Demand struct {
+	Count int
+	// Request is what one of them asks for.
+	Request resource.Vector
+}
+
 // Job is a PodGroup and its pods, or a single pod. Jobs taken from a State are immutable.
 type Job struct {
 	Key JobKey
@@ -107,8 +114,8 @@ type Job struct {
 	Counts   Counts
 	// Roles are the counts of each role that has tasks.
 	Roles map[string]Counts
-	// Pending counts the placeable tasks of each class.
-	Pending map[Class]int
+	// Pending are the placeable tasks by class.
+	Pending map[Class]Demand
 	// Traits are all traits of the job's placeable tasks.
 	Traits Traits
 	// Tasks are all tasks, in no particular order.

@@ -16,7 +16,7 @@ type QueueState string
 // The states of a queue (volcano.sh/apis scheduling/v1beta1). An empty state means Open.
 const (
 	QueueOpen    QueueState = "Open"
-	QueueShut QueueState = "Closed"
+	QueueShut    QueueState = "Closed"
 	QueueClosing QueueState = "Closing"
 	QueueUnknown QueueState = "Unknown"
 )

@@ -264,7 +264,7 @@ func (s *State) touchGroups(c *Change) {
 func (s *State) entry(key JobKey) *entry {
 	e := s.jobs[key]
 	if e == nil {
-		e = &entry{job: Job{Key: key, Roles: map[string]Counts{}, Pending: map[Class]int{}}, index: map[types.UID]int{}}
+		e = &entry{job: Job{Key: key, Roles: map[string]Counts{}, Pending: map[Class]Demand{}}, index: map[types.UID]int{}}
 		s.jobs[key] = e
 	}
 	return e
@@ -291,6 +291,7 @@ func (s *State) putTask(t *Task, c *Change) {
 		s.jobOf[t.UID] = t.Job
 	}
 	e.count(t, 1)
+	c.Tasks = append(c.Tasks, t.UID)
 	s.touch(t.Job, e, c)
 }
 
@@ -310,6 +311,7 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 	e.job.Tasks[last] = nil
 	e.job.Tasks = e.job.Tasks[:last]
 	delete(e.index, uid)
+	c.Tasks = append(c.Tasks, uid)
 	s.touch(key, e, c)
 }
 
@@ -324,7 +326,9 @@ func (e *entry) count(t *Task, n int) {
 		e.job.Roles[t.Role] = role
 	}
 	if t.Placeable() {
-		if e.job.Pending[t.Class] += n; e.job.Pending[t.Class] == 0 {
+		if count := e.job.Pending[t.Class].Count + n; count > 0 {
+			e.job.Pending[t.Class] = Demand{Count: count, Request: t.Request}
+		} else {
 			delete(e.job.Pending, t.Class)
 		}
 		// Traits only grow: a job that once had a pod with volumes is woken once too often, never too seldom.

@@ -65,7 +65,7 @@ type Task struct {
 	Job JobKey
 	// Role is the pod's "volcano.sh/task-spec", empty when it has none.
 	Role string
-	// Class is equal for pods that any node treats alike; see classOf.
+	// Class is equal for pods that any node treats alike; see classOf. It is zero once the pod has a node.
 	Class Class
 	// Request is what the pod asks of its node.
 	Request resource.Vector

@@ -1,0 +1,24 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+)
+
+// SchemeGroupVersion is the group and version of the types in configuration files.
+var SchemeGroupVersion = schema.GroupVersion{Group: schedulerconfig.GroupName, Version: "v1"}
+
+// localSchemeBuilder is what the generated files register with.
+var localSchemeBuilder = &runtime.SchemeBuilder{addKnownTypes, RegisterDefaults}
+
+// AddToScheme registers the types with their defaults and conversions.
+func AddToScheme(scheme *runtime.Scheme) error { return localSchemeBuilder.AddToScheme(scheme) }
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(SchemeGroupVersion, &GangArgs{})
+	return nil
+}

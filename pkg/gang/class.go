@@ -1,0 +1,350 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// class is the planning state of the tasks that every node treats alike: they are filtered once and scored once, and
+// after a placement only the node just used is looked at again.
+type class struct {
+	attempt *attempt
+	pod     *corev1.Pod
+	podInfo fwk.PodInfo
+	task    *model.Task
+	state   fwk.CycleState
+	// wanted is how many tasks of the class the turn may place; needed is how many it must.
+	wanted, needed int
+	// looksAround: a filter of the class depends on pods of other nodes.
+	looksAround bool
+	// canFail: Reserve may refuse what Filter promised.
+	canFail bool
+
+	// order are the nodes the class may use, in scan order; next is the first that has not been looked at.
+	order []int
+	next  int
+	heap  candidates
+	// entries maps a node to its candidate.
+	entries map[int]*candidate
+	scores  scorer
+	// seen is how much of the overlay's log the candidates reflect.
+	seen int
+	// exhausted: every node has been looked at and none is left.
+	exhausted bool
+	// trustRequests: a node whose idle resources are below the request is refused without running the filters. It is
+	// checked once that the filters agree.
+	trustRequests, checkedRequests bool
+	refusals                       refusals
+}
+
+// newClass runs PreFilter for the class and replays the pods planned so far.
+func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
+	p := a.planner
+	info, err := p.NewPodInfo(t.Pod)
+	if err != nil {
+		return nil, fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
+	}
+	c := &class{
+		attempt: a, pod: t.Pod, podInfo: info, task: t,
+		state:         p.NewState(),
+		canFail:       p.ReservationCanFail(t.Pod),
+		entries:       map[int]*candidate{},
+		trustRequests: true,
+		refusals:      refusals{},
+	}
+	c.demand()
+	result, status, _ := p.Framework.RunPreFilterPlugins(ctx, c.state, t.Pod)
+	switch {
+	case status.IsRejected():
+		c.refusals.all(status)
+		c.exhausted = true
+		return c, nil
+	case !status.IsSuccess():
+		return nil, fmt.Errorf("running PreFilter for pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, status.AsError())
+	}
+	c.looksAround = looksAround(t, c.state)
+	if c.looksAround {
+		for _, added := range a.overlay.added {
+			if err := c.addPod(ctx, added.pod, a.overlay.nodes[added.node]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c.seen = len(a.overlay.added)
+	c.scanOrder(result)
+	return c, nil
+}
+
+// demand counts how many tasks of the class the turn wants and how many it cannot do without.
+func (c *class) demand() {
+	a := c.attempt
+	same, others := 0, 0
+	for _, t := range a.tasks {
+		switch {
+		case t.Class == c.task.Class:
+			same++
+		case !t.BestEffort || !a.quota.gang:
+			others++
+		}
+	}
+	if c.canFail {
+		same = 1
+	}
+	remaining := a.quota.open
+	c.wanted = max(1, min(same, remaining))
+	c.needed = max(0, remaining-others)
+}
+
+// localFilters are the in-tree PreFilter plugins whose verdict on a node depends on that node alone. A plugin that is
+// not listed and not skipped is taken to look at other nodes' pods.
+var localFilters = sets.New(
+	"NodeAffinity", "NodePorts", "NodeResourcesFit", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",
+	"DynamicResources", "NodeDeclaredFeatures",
+)
+
+// looksAround reports whether placing a pod elsewhere can change the verdict of a filter for this class.
+func looksAround(t *model.Task, state fwk.CycleState) bool {
+	if t.Traits&(model.HasPodTerms|model.HasVolumes) != 0 {
+		return true
+	}
+	// Existing or planned pods may have anti-affinity to this one even if it has no terms of its own.
+	skipped := state.GetSkipFilterPlugins()
+	return !skipped.Has("InterPodAffinity") || !skipped.Has("PodTopologySpread")
+}
+
+// scanOrder fixes the nodes to look at, beginning where the last plan's scan ended.
+func (c *class) scanOrder(result *fwk.PreFilterResult) {
+	o := c.attempt.overlay
+	if result.AllNodes() {
+		c.order = make([]int, len(o.nodes))
+		for i := range c.order {
+			c.order[i] = (c.attempt.planner.start + i) % len(o.nodes)
+		}
+		return
+	}
+	for _, name := range sets.List(result.NodeNames) {
+		if i := o.index(name); i >= 0 {
+			c.order = append(c.order, i)
+		}
+	}
+	c.refusals["node(s) didn't match the pod's own restrictions"] += len(o.nodes) - len(c.order)
+}
+
+// addPod tells the class's filters of a pod planned on a node.
+func (c *class) addPod(ctx context.Context, pod fwk.PodInfo, node fwk.NodeInfo) error {
+	if status := c.attempt.planner.Framework.RunPreFilterExtensionAddPod(ctx, c.state, c.pod, pod, node); !status.IsSuccess() {
+		return fmt.Errorf("adding planned pod to the PreFilter state of pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+	}
+	return nil
+}
+
+// best returns the best node left, or nil. What it returns passes the filters with everything planned so far.
+func (c *class) best(ctx context.Context) (*candidate, error) {
+	if err := c.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	for {
+		for len(c.heap) > 0 {
+			e := c.heap[0]
+			if e.checked == len(c.attempt.overlay.added) || !c.looksAround {
+				return e, nil
+			}
+			if !c.admit(ctx, e) {
+				continue
+			}
+			return e, nil
+		}
+		if c.exhausted {
+			return nil, nil
+		}
+		if err := c.scan(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// catchUp filters and scores again the nodes that got pods since the class last looked.
+func (c *class) catchUp(ctx context.Context) error {
+	added := c.attempt.overlay.added
+	for ; c.seen < len(added); c.seen++ {
+		e := c.entries[added[c.seen].node]
+		if e == nil || e.checked == len(added) {
+			continue
+		}
+		if !c.admit(ctx, e) {
+			continue
+		}
+		if err := c.scores.update(ctx, c, e); err != nil {
+			return err
+		}
+		c.heap.fix(e)
+	}
+	return nil
+}
+
+// admit filters a candidate again and removes it when it no longer fits.
+func (c *class) admit(ctx context.Context, e *candidate) bool {
+	e.info = c.attempt.overlay.nodes[e.node]
+	e.checked = len(c.attempt.overlay.added)
+	if room(e.info, c.task.Request) > 0 || !c.trustRequests {
+		status := c.attempt.planner.Framework.RunFilterPluginsWithNominatedPods(ctx, c.state, c.pod, e.info)
+		if status.IsSuccess() {
+			return true
+		}
+		c.refuse(e, status)
+		return false
+	}
+	c.refusals.add(insufficient(e.info, c.task.Request))
+	c.remove(e)
+	return false
+}
+
+// refuse takes a node out of the class for a reason.
+func (c *class) refuse(e *candidate, status *fwk.Status) {
+	c.refusals.status(status)
+	c.remove(e)
+}
+
+func (c *class) remove(e *candidate) {
+	c.heap.remove(e)
+	delete(c.entries, e.node)
+}
+
+// rescan lets the class look at all nodes again: pods planned since may have made room for it.
+func (c *class) rescan() {
+	c.exhausted, c.next = false, 0
+	c.refusals = refusals{}
+}
+
+// scan looks at further nodes until there is a sample of feasible ones with room for all tasks wanted, or no node is
+// left; then it scores what it found.
+func (c *class) scan(ctx context.Context) error {
+	p := c.attempt.planner
+	sample := p.SampleSize(len(c.attempt.overlay.nodes))
+	places, found := 0, 0
+	if c.next == 0 {
+		if short := c.hopeless(); short {
+			c.exhausted = true
+			return errHopeless
+		}
+	}
+	for c.next < len(c.order) && (found < sample || places < c.wanted) {
+		chunk := c.order[c.next:min(len(c.order), c.next+max(sample, c.wanted-places))]
+		results, err := c.filter(ctx, chunk)
+		if err != nil {
+			return err
+		}
+		for i, r := range results {
+			if r.status.IsSuccess() && r.places > 0 {
+				c.heapAdd(chunk[i])
+				found++
+				places += r.places
+			}
+		}
+		c.next += len(chunk)
+		c.attempt.scanned = max(c.attempt.scanned, c.next)
+	}
+	c.exhausted = c.next == len(c.order)
+	if found == 0 {
+		return nil
+	}
+	return c.scores.all(ctx, c)
+}
+
+func (c *class) heapAdd(node int) {
+	if c.entries[node] != nil {
+		return
+	}
+	o := c.attempt.overlay
+	e := &candidate{node: node, rank: len(c.entries), info: o.nodes[node], checked: len(o.added)}
+	c.entries[node] = e
+	c.heap.push(e)
+}
+
+// verdict is what one node said to a class: how many of its pods there is room for, and the filters' status.
+type verdict struct {
+	places int
+	status *fwk.Status
+}
+
+// filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked.
+func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
+	results := make([]verdict, len(nodes))
+	var failure atomic.Pointer[fwk.Status]
+	f := c.attempt.planner.Framework
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.Parallelizer().Until(ctx, len(nodes), func(i int) {
+		info := c.attempt.overlay.nodes[nodes[i]]
+		places := room(info, c.task.Request)
+		if places == 0 && c.trustRequests {
+			return
+		}
+		status := f.RunFilterPluginsWithNominatedPods(ctx, c.state, c.pod, info)
+		if status.Code() == fwk.Error {
+			failure.Store(status)
+			cancel()
+		}
+		results[i] = verdict{places: max(1, places), status: status}
+	}, "GangFilter")
+	if status := failure.Load(); status != nil {
+		return nil, fmt.Errorf("filtering nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+	}
+	if err := c.extend(nodes, results); err != nil {
+		return nil, err
+	}
+	for i, r := range results {
+		switch {
+		case r.places == 0:
+			c.refusals.add(insufficient(c.attempt.overlay.nodes[nodes[i]], c.task.Request))
+		case !r.status.IsSuccess():
+			c.refusals.status(r.status)
+		}
+	}
+	return results, nil
+}
+
+// extend asks the profile's extenders about the nodes that passed the filters.
+func (c *class) extend(nodes []int, results []verdict) error {
+	for _, extender := range c.attempt.planner.Framework.Extenders() {
+		if !extender.IsInterested(c.pod) {
+			continue
+		}
+		var passed []fwk.NodeInfo
+		for i, r := range results {
+			if r.places > 0 && r.status.IsSuccess() {
+				passed = append(passed, c.attempt.overlay.nodes[nodes[i]])
+			}
+		}
+		if len(passed) == 0 {
+			return nil
+		}
+		kept, _, _, err := extender.Filter(c.pod, passed)
+		if err != nil {
+			if extender.IsIgnorable() {
+				continue
+			}
+			return fmt.Errorf("asking extender %s about pod %s/%s: %w", extender.Name(), c.pod.Namespace, c.pod.Name, err)
+		}
+		names := sets.New[string]()
+		for _, n := range kept {
+			names.Insert(n.Node().Name)
+		}
+		for i := range results {
+			if r := &results[i]; r.places > 0 && r.status.IsSuccess() && !names.Has(c.attempt.overlay.nodes[nodes[i]].Node().Name) {
+				r.status = fwk.NewStatus(fwk.Unschedulable, "node(s) were refused by extender "+extender.Name())
+			}
+		}
+	}
+	return nil
+}

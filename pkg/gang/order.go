@@ -1,0 +1,110 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// quota counts down what a turn still has to place.
+type quota struct {
+	gang bool
+	// roles is what is still needed of each role; free is what may be of any role.
+	roles map[string]int
+	free  int
+	// open is the sum of both.
+	open int
+}
+
+func newQuota(r model.Requirement) quota {
+	q := quota{gang: r.Gang, roles: maps.Clone(r.Roles), free: r.Tasks, open: r.Tasks}
+	for _, n := range r.Roles {
+		q.free -= n
+	}
+	return q
+}
+
+func (q *quota) met() bool { return q.open == 0 }
+
+func (q *quota) wants(role string) bool { return q.roles[role] > 0 || q.free > 0 }
+
+func (q *quota) take(role string) {
+	if q.roles[role] > 0 {
+		q.roles[role]--
+	} else {
+		q.free--
+	}
+	q.open--
+}
+
+// inOrder returns the placeable tasks of a job in the order in which a turn tries them: tasks of roles that are below
+// their minimum, then by Volcano's task order; best-effort tasks last.
+func inOrder(job *model.Job) []*model.Task {
+	tasks := make([]*model.Task, 0, job.Counts.Placeable())
+	for _, t := range job.Tasks {
+		if t.Placeable() {
+			tasks = append(tasks, t)
+		}
+	}
+	roles := job.Requirement().Roles
+	slices.SortFunc(tasks, func(a, b *model.Task) int { return compareInTurn(roles, a, b) })
+	return tasks
+}
+
+// Lead returns the task that a turn of the job tries first, or nil when none may be placed.
+func Lead(job *model.Job) *model.Task {
+	roles := job.Requirement().Roles
+	var lead *model.Task
+	for _, t := range job.Tasks {
+		if t.Placeable() && (lead == nil || compareInTurn(roles, t, lead) < 0) {
+			lead = t
+		}
+	}
+	return lead
+}
+
+// compareInTurn puts tasks of roles that are below their minimum first, and best-effort tasks last.
+func compareInTurn(roles map[string]int, a, b *model.Task) int {
+	if a.BestEffort != b.BestEffort {
+		if b.BestEffort {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(-cmp.Compare(min(roles[a.Role], 1), min(roles[b.Role], 1)), CompareTasks(a, b))
+}
+
+// CompareTasks is the order of the tasks of one job, negative when a goes first: higher priority, smaller index in the
+// name, older, smaller UID. Source: Volcano's TaskOrder with the priority plugin, and its tie-breaks.
+func CompareTasks(a, b *model.Task) int {
+	if c := -cmp.Compare(a.Priority, b.Priority); c != 0 {
+		return c
+	}
+	return cmp.Or(
+		cmp.Compare(nameIndex(a.Pod.Name), nameIndex(b.Pod.Name)),
+		a.Created.Compare(b.Created),
+		cmp.Compare(a.UID, b.UID),
+	)
+}
+
+// nameIndex is the number at the end of a pod name of at least three parts ("train-worker-7"). Names without one sort
+// behind those that have one, so that the order is transitive, which Volcano's is not.
+func nameIndex(name string) int {
+	last := strings.LastIndexByte(name, '-')
+	if last < 0 || !strings.Contains(name[:last], "-") {
+		return math.MaxInt
+	}
+	n, err := strconv.Atoi(name[last+1:])
+	if err != nil || n < 0 {
+		return math.MaxInt
+	}
+	return n
+}

@@ -1,0 +1,276 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gang decides about whole gangs: which tasks a turn places, on which nodes, or why it cannot. Its decisions
+// are functions of a snapshot; it reaches the scheduler profile through an interface that it declares itself.
+package gang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// Framework is the part of a scheduler profile that planning runs: its own plugins, on pods other than the one in
+// hand. k8s.io/kubernetes/pkg/scheduler/framework.Framework satisfies it.
+type Framework interface {
+	RunPreFilterPlugins(context.Context, fwk.CycleState, *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string])
+	RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, podToSchedule *corev1.Pod, podInfoToAdd fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
+	RunFilterPluginsWithNominatedPods(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status
+	RunPreScorePlugins(context.Context, fwk.CycleState, *corev1.Pod, []fwk.NodeInfo) *fwk.Status
+	RunRawScorePlugins(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) ([]fwk.PluginScore, *fwk.Status)
+	NormalizeScores(context.Context, fwk.CycleState, *corev1.Pod, []fwk.NodePluginScores) *fwk.Status
+	RunReservePluginsReserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status
+	RunReservePluginsUnreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string)
+	SnapshotSharedLister() fwk.SharedLister
+	Parallelizer() fwk.Parallelizer
+	Extenders() []fwk.Extender
+}
+
+// Planner places the tasks of a turn on an overlay of the scheduler's snapshot. It is not safe for concurrent use:
+// there is one turn at a time.
+type Planner struct {
+	// Framework is the profile that the pods belong to.
+	Framework Framework
+	// NewState returns a cycle state that plugins recognise as a plan's.
+	NewState func() fwk.CycleState
+	// NewPodInfo parses a pod the way the scheduler's cache does.
+	NewPodInfo func(*corev1.Pod) (fwk.PodInfo, error)
+	// SampleSize is how many feasible nodes suffice of a number of nodes, as in upstream's node sampling.
+	SampleSize func(nodes int) int
+	// ReservationCanFail reports whether Filter may promise the pod something that Reserve then refuses: an unbound
+	// volume, an unallocated device.
+	ReservationCanFail func(*corev1.Pod) bool
+
+	// start is where the next scan of the nodes begins, so that all nodes get their turn.
+	start int
+}
+
+// Placement is one task and the node planned for it.
+type Placement struct {
+	Task *model.Task
+	Node string
+}
+
+// Plan is the outcome of planning a turn.
+type Plan struct {
+	// Placements is what to do; nil when the requirement cannot be met.
+	Placements []Placement
+	// Fragile: a later reservation can fail, so that no member may bind before all are reserved.
+	Fragile bool
+	// Reason says why nothing is placed; zero when Placements is not empty.
+	Reason model.Reason
+}
+
+// Plan places as many of the tasks as the requirement asks for, in order, or none. Best-effort tasks of a gang are
+// placed along with it where there is room. An error means that a plugin failed, not that the gang does not fit.
+func (p *Planner) Plan(ctx context.Context, job *model.Job) (plan Plan, err error) {
+	nodes, err := p.Framework.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return Plan{}, fmt.Errorf("listing the snapshot's nodes: %w", err)
+	}
+	if len(nodes) == 0 {
+		return Plan{Reason: noNodes(job)}, nil
+	}
+	a := &attempt{
+		planner: p,
+		job:     job,
+		overlay: newOverlay(nodes),
+		classes: map[model.Class]*class{},
+		quota:   newQuota(job.Requirement()),
+		tasks:   inOrder(job),
+	}
+	defer func() {
+		a.undo(ctx)
+		p.start = (p.start + a.scanned) % len(nodes)
+	}()
+	if err := a.run(ctx); err != nil && !errors.Is(err, errHopeless) {
+		return Plan{}, err
+	}
+	if !a.quota.met() || len(a.placed) == 0 {
+		return Plan{Reason: a.reason()}, nil
+	}
+	return Plan{Placements: a.placed, Fragile: a.fragile}, nil
+}
+
+// errHopeless ends an attempt early: the requirement cannot be met any more.
+var errHopeless = errors.New("the gang cannot fit")
+
+// attempt is one run of the planner.
+type attempt struct {
+	planner *Planner
+	job     *model.Job
+	overlay *overlay
+	classes map[model.Class]*class
+	quota   quota
+	// tasks are the placeable tasks in the order in which they are tried.
+	tasks   []*model.Task
+	placed  []Placement
+	undos   []func(context.Context)
+	fragile bool
+	// scanned is the greatest number of nodes that one class looked at.
+	scanned int
+	// short is the first class for which no node was left while it was still needed.
+	short *class
+	// bound is an upper bound of what can be placed, when that was enough to give up.
+	bound int
+}
+
+// run tries the tasks the requirement needs, then those that did not fit at first and may fit beside members placed
+// since, then best-effort tasks.
+func (a *attempt) run(ctx context.Context) error {
+	waiting := a.tasks
+	for progress := true; progress && !a.quota.met(); {
+		before := len(a.placed)
+		var err error
+		if waiting, err = a.pass(ctx, waiting); err != nil {
+			return err
+		}
+		progress = len(a.placed) > before && a.revive()
+	}
+	if !a.quota.met() {
+		return nil
+	}
+	for _, t := range waiting {
+		// What Volcano's readiness takes as given is placed along; a turn that needs nothing places one task.
+		if (t.BestEffort && a.quota.gang) || len(a.placed) == 0 {
+			if _, err := a.place(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pass tries each task for which the quota has room and returns those that were not placed.
+func (a *attempt) pass(ctx context.Context, tasks []*model.Task) (left []*model.Task, err error) {
+	for i, t := range tasks {
+		if a.quota.met() {
+			return append(left, tasks[i:]...), nil
+		}
+		if t.BestEffort && a.quota.gang || !a.quota.wants(t.Role) {
+			left = append(left, t)
+			continue
+		}
+		ok, err := a.place(ctx, t)
+		switch {
+		case err != nil:
+			return nil, err
+		case ok:
+			a.quota.take(t.Role)
+		default:
+			left = append(left, t)
+		}
+	}
+	return left, nil
+}
+
+// place puts one task on the best node of its class; false when no node is left.
+func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
+	c, err := a.classOf(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	for {
+		e, err := c.best(ctx)
+		if err != nil {
+			return false, err
+		}
+		if e == nil {
+			if a.short == nil && !(t.BestEffort && a.quota.gang) {
+				a.short = c
+			}
+			return false, nil
+		}
+		ok, err := a.reserve(ctx, c, t, e)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			continue
+		}
+		a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
+		return true, a.record(ctx, c, e)
+	}
+}
+
+// reserve runs the profile's Reserve plugins for a task whose reservation can fail. A refusal takes the node out of
+// the class.
+func (a *attempt) reserve(ctx context.Context, c *class, t *model.Task, e *candidate) (bool, error) {
+	if !c.canFail {
+		return true, nil
+	}
+	a.fragile = true
+	pod := t.Pod.DeepCopy()
+	name := e.info.Node().Name
+	pod.Spec.NodeName = name
+	f := a.planner.Framework
+	state := c.state
+	status := f.RunReservePluginsReserve(ctx, state, pod, name)
+	if status.IsSuccess() {
+		a.undos = append(a.undos, func(ctx context.Context) { f.RunReservePluginsUnreserve(ctx, state, pod, name) })
+		return true, nil
+	}
+	f.RunReservePluginsUnreserve(ctx, state, pod, name)
+	if !status.IsRejected() {
+		return false, fmt.Errorf("reserving node %s for pod %s/%s: %w", name, pod.Namespace, pod.Name, status.AsError())
+	}
+	c.refuse(e, status)
+	return false, nil
+}
+
+// record puts the pod on the overlay and tells every class whose filters look at other pods.
+func (a *attempt) record(ctx context.Context, c *class, e *candidate) error {
+	info := a.overlay.add(e.node, c.podInfo)
+	for _, other := range a.classes {
+		if other.state == nil || !other.looksAround {
+			continue
+		}
+		if err := other.addPod(ctx, c.podInfo, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undo takes back the trial reservations, last first.
+func (a *attempt) undo(ctx context.Context) {
+	for i := len(a.undos) - 1; i >= 0; i-- {
+		a.undos[i](ctx)
+	}
+}
+
+// revive gives classes whose filters look at other pods another chance, and reports whether there are any.
+func (a *attempt) revive() bool {
+	any := false
+	for _, c := range a.classes {
+		if c.looksAround && c.exhausted {
+			c.rescan()
+			any = true
+		}
+	}
+	if any {
+		a.short = nil
+	}
+	return any
+}
+
+// classOf returns the state of planning shared by all tasks like t. A class whose reservations can fail is begun anew
+// for each task, because what one task reserves changes what the next may be promised.
+func (a *attempt) classOf(ctx context.Context, t *model.Task) (*class, error) {
+	if c := a.classes[t.Class]; c != nil && !c.canFail {
+		return c, nil
+	}
+	c, err := newClass(ctx, a, t)
+	if err != nil {
+		return nil, err
+	}
+	a.classes[t.Class] = c
+	return c, nil
+}

@@ -1,0 +1,96 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// idle returns what a node has left of a resource, and whether the node says anything about it. A device that a node
+// does not list may still come from a resource claim, so its absence decides nothing here.
+func idle(info fwk.NodeInfo, name corev1.ResourceName) (left int64, known bool) {
+	allocatable, requested := info.GetAllocatable(), info.GetRequested()
+	switch name {
+	case corev1.ResourceCPU:
+		return allocatable.GetMilliCPU() - requested.GetMilliCPU(), true
+	case corev1.ResourceMemory:
+		return allocatable.GetMemory() - requested.GetMemory(), true
+	case corev1.ResourceEphemeralStorage:
+		return allocatable.GetEphemeralStorage() - requested.GetEphemeralStorage(), true
+	case corev1.ResourcePods:
+		return int64(allocatable.GetAllowedPodNumber() - len(info.GetPods())), true
+	}
+	total := allocatable.GetScalarResources()[name]
+	return total - requested.GetScalarResources()[name], total > 0
+}
+
+// room is how many pods with this request the idle resources of a node hold: an upper bound of what its filters allow.
+func room(info fwk.NodeInfo, request resource.Vector) int {
+	places := int64(math.MaxInt32)
+	for _, a := range request {
+		if left, known := idle(info, a.Name); known && a.Value > 0 {
+			places = min(places, max(0, left)/a.Value)
+		}
+	}
+	return int(places)
+}
+
+// insufficient names the first resource a node is short of, in the words of upstream's NodeResourcesFit.
+func insufficient(info fwk.NodeInfo, request resource.Vector) string {
+	for _, a := range request {
+		if left, known := idle(info, a.Name); known && a.Value > left {
+			if a.Name == corev1.ResourcePods {
+				return "Too many pods"
+			}
+			return insufficientPrefix + string(a.Name)
+		}
+	}
+	return "node(s) had no room"
+}
+
+// hopeless adds up the room of all nodes and reports whether it is below what the class must place. It also makes sure,
+// on the first node without room, that the filters agree with the arithmetic.
+func (c *class) hopeless() bool {
+	if !c.checkedRequests {
+		c.checkRequests()
+	}
+	if !c.trustRequests || c.needed == 0 {
+		return false
+	}
+	places := 0
+	for _, node := range c.order {
+		if places += room(c.attempt.overlay.nodes[node], c.task.Request); places >= c.needed {
+			return false
+		}
+	}
+	for _, node := range c.order {
+		if info := c.attempt.overlay.nodes[node]; room(info, c.task.Request) == 0 {
+			c.refusals.add(insufficient(info, c.task.Request))
+		}
+	}
+	c.attempt.short, c.attempt.bound = c, len(c.attempt.placed)+places
+	return true
+}
+
+// checkRequests turns the arithmetic off for profiles in which a node without room for the request is no obstacle
+// (NodeResourcesFit disabled or told to ignore the resource).
+func (c *class) checkRequests() {
+	c.checkedRequests = true
+	for _, node := range c.order {
+		info := c.attempt.overlay.nodes[node]
+		if room(info, c.task.Request) > 0 {
+			continue
+		}
+		// The node may also be refused for another reason; then the arithmetic stays on, and does no harm.
+		status := c.attempt.planner.Framework.RunFilterPluginsWithNominatedPods(context.Background(), c.state, c.pod, info)
+		c.trustRequests = !status.IsSuccess()
+		return
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// scorer keeps the scores of a class's candidates. Normalising all of them after every placement would make planning
+// quadratic. It is not needed: the plugins whose raw score of a node changes when a pod lands there (fit, balance) do
+// not normalise, and those that normalise (taints, affinity) rarely change. Which plugins normalise is found out by
+// giving them made-up scores.
+type scorer struct {
+	// weight of each plugin, by position in the raw scores; 0 for a plugin that normalises.
+	weight []int64
+	probed bool
+}
+
+// all scores every candidate of the class from scratch.
+func (s *scorer) all(ctx context.Context, c *class) error {
+	f := c.attempt.planner.Framework
+	infos := make([]fwk.NodeInfo, len(c.heap))
+	for i, e := range c.heap {
+		infos[i] = e.info
+	}
+	if status := f.RunPreScorePlugins(ctx, c.state, c.pod, infos); !status.IsSuccess() {
+		return fmt.Errorf("running PreScore for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+	}
+	var failure atomic.Pointer[fwk.Status]
+	f.Parallelizer().Until(ctx, len(c.heap), func(i int) {
+		raw, status := f.RunRawScorePlugins(ctx, c.state, c.pod, c.heap[i].info)
+		if !status.IsSuccess() {
+			failure.Store(status)
+		}
+		c.heap[i].raw = raw
+	}, "GangScore")
+	if status := failure.Load(); status != nil {
+		return scoreError(c, status)
+	}
+	if err := s.probe(ctx, c); err != nil {
+		return err
+	}
+	return s.normalize(ctx, c)
+}
+
+func scoreError(c *class, status *fwk.Status) error {
+	return fmt.Errorf("scoring nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+}
+
+// normalize turns the raw scores of all candidates into totals.
+func (s *scorer) normalize(ctx context.Context, c *class) error {
+	scores := make([]fwk.NodePluginScores, len(c.heap))
+	for i, e := range c.heap {
+		scores[i] = fwk.NodePluginScores{Name: e.info.Node().Name, RawScores: e.raw}
+	}
+	if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
+		return scoreError(c, status)
+	}
+	for i, e := range c.heap {
+		e.parts = make([]int64, len(e.raw))
+		for j, part := range scores[i].Scores {
+			e.parts[j] = part.Score
+		}
+		e.total = scores[i].TotalScore
+	}
+	c.heap.init()
+	return nil
+}
+
+// update scores one candidate again after a pod was planned on it.
+func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
+	raw, status := c.attempt.planner.Framework.RunRawScorePlugins(ctx, c.state, c.pod, e.info)
+	if !status.IsSuccess() {
+		return scoreError(c, status)
+	}
+	before := e.raw
+	e.raw = raw
+	total := int64(0)
+	for i := range raw {
+		switch {
+		case raw[i].Score == before[i].Score:
+		case s.weight[i] != 0:
+			e.parts[i] = s.weight[i] * raw[i].Score
+		default:
+			return s.normalize(ctx, c)
+		}
+		total += e.parts[i]
+	}
+	e.total = total
+	return nil
+}
+
+// The made-up raw scores. A plugin whose weighted scores are one multiple of all six does not normalise: the sets have
+// different maxima, minima and spans, so that scaling to any of these would show.
+var probes = [2][3]int64{{1, 2, 3}, {10, 20, 40}}
+
+// probe finds the weight of each plugin that does not normalise.
+func (s *scorer) probe(ctx context.Context, c *class) error {
+	if s.probed || len(c.heap) < len(probes[0]) {
+		// With fewer nodes, normalising all of them is cheap; unknown weights make update do that.
+		if s.weight == nil && len(c.heap) > 0 {
+			s.weight = make([]int64, len(c.heap[0].raw))
+		}
+		return nil
+	}
+	s.probed = true
+	plugins := c.heap[0].raw
+	s.weight = make([]int64, len(plugins))
+	linear := make([]bool, len(plugins))
+	for i := range linear {
+		linear[i] = true
+	}
+	for _, probe := range probes {
+		scores := make([]fwk.NodePluginScores, len(probe))
+		for n, value := range probe {
+			scores[n] = fwk.NodePluginScores{Name: c.heap[n].info.Node().Name, RawScores: make([]fwk.PluginScore, len(plugins))}
+			for i, plugin := range plugins {
+				scores[n].RawScores[i] = fwk.PluginScore{Name: plugin.Name, Score: value}
+			}
+		}
+		if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
+			return scoreError(c, status)
+		}
+		for n, value := range probe {
+			for i, part := range scores[n].Scores {
+				if s.weight[i] == 0 {
+					s.weight[i] = part.Score / value
+				}
+				linear[i] = linear[i] && part.Score == s.weight[i]*value
+			}
+		}
+	}
+	for i := range linear {
+		if !linear[i] {
+			s.weight[i] = 0
+		}
+	}
+	return nil
+}

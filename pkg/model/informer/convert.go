@@ -1,0 +1,68 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// volcanoGroup reads a Volcano PodGroup.
+func volcanoGroup(g *volcano.PodGroup) *model.Group {
+	group := &model.Group{
+		UID:           g.UID,
+		Queue:         g.Spec.Queue,
+		MinMember:     int(g.Spec.MinMember),
+		PriorityClass: g.Spec.PriorityClassName,
+		Created:       g.CreationTimestamp.Time,
+		Object:        g,
+	}
+	if group.Queue == "" {
+		group.Queue = model.DefaultQueue
+	}
+	if len(g.Spec.MinTaskMember) > 0 {
+		group.MinTaskMember = make(map[string]int, len(g.Spec.MinTaskMember))
+		for role, least := range g.Spec.MinTaskMember {
+			group.MinTaskMember[role] = int(least)
+		}
+	}
+	if g.Spec.MinResources != nil {
+		group.MinResources = resource.FromList(*g.Spec.MinResources)
+	}
+	return group
+}
+
+// coschedulingGroup reads a PodGroup of scheduler-plugins. It names its queue as a pod without a group does, by
+// annotation.
+func coschedulingGroup(g *coscheduling.PodGroup) *model.Group {
+	group := &model.Group{
+		UID:       g.UID,
+		Queue:     g.Annotations[model.QueueAnnotation],
+		MinMember: int(g.Spec.MinMember),
+		Created:   g.CreationTimestamp.Time,
+		Object:    g,
+	}
+	if group.Queue == "" {
+		group.Queue = model.DefaultQueue
+	}
+	if g.Spec.MinResources != nil {
+		group.MinResources = resource.FromList(g.Spec.MinResources)
+	}
+	return group
+}
+
+// volcanoQueue reads a Volcano Queue.
+func volcanoQueue(q *volcano.Queue) *model.Queue {
+	return &model.Queue{
+		Name:    q.Name,
+		UID:     q.UID,
+		Parent:  q.Spec.Parent,
+		State:   model.QueueState(q.Status.State),
+		Created: q.CreationTimestamp.Time,
+		Object:  q,
+	}
+}

@@ -1,0 +1,83 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package batchqueue is the plugin BatchQueue: it keeps batch pods behind a gate until the dispatcher gives their job
+// a turn, and sorts the pods that are let through.
+package batchqueue
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+)
+
+// BatchQueue gates and sorts.
+type BatchQueue struct {
+	engine *engine.Engine
+}
+
+var (
+	_ fwk.QueueSortPlugin   = &BatchQueue{}
+	_ fwk.PreEnqueuePlugin  = &BatchQueue{}
+	_ fwk.EnqueueExtensions = &BatchQueue{}
+)
+
+// Name is the plugin's name in a KubeSchedulerConfiguration.
+const Name = "BatchQueue"
+
+// New returns the factory of the plugin.
+func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+	return func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		f, ok := handle.(framework.Framework)
+		if !ok {
+			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
+		}
+		if err := e.Attach(ctx, f, false); err != nil {
+			return nil, err
+		}
+		return &BatchQueue{engine: e}, nil
+	}
+}
+
+// Name returns the plugin's name.
+func (pl *BatchQueue) Name() string { return Name }
+
+// EventsToRegister returns nothing: a gating plugin that registers events has all its gated pods evaluated at each of
+// them. What can help a job that waits is watched by the dispatcher, which activates the pods itself.
+func (pl *BatchQueue) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	return nil, nil
+}
+
+// Less puts the planned members of the turn first, so that nothing takes their nodes in between. All other pods sort
+// as upstream's PrioritySort has them: by priority, then by the time they came.
+func (pl *BatchQueue) Less(a, b fwk.QueuedEntityInfo) bool {
+	if x, y := pl.urgent(a), pl.urgent(b); x != y {
+		return x
+	}
+	p, q := a.GetPriority(), b.GetPriority()
+	return p > q || p == q && a.GetTimestamp().Before(b.GetTimestamp())
+}
+
+// urgent is stable while a pod is in the heap: a member is marked before it is activated and stays one until the turn
+// ends, which no member in the heap outlives unless the turn was broken off.
+func (pl *BatchQueue) urgent(entity fwk.QueuedEntityInfo) bool {
+	info, ok := entity.(*framework.QueuedPodInfo)
+	return ok && pl.engine.State.Schedules(info.Pod.Spec.SchedulerName) && pl.engine.Dispatcher.Urgent(info.Pod.UID)
+}
+
+// PreEnqueue lets a pod of a batch profile pass only while its job has a turn that includes it.
+func (pl *BatchQueue) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
+	if !pl.engine.State.Schedules(pod.Spec.SchedulerName) || pl.engine.Dispatcher.Gate(pod.UID) {
+		return nil
+	}
+	return gated
+}
+
+// gated is shared by all pods behind the gate; the framework only reads it.
+var gated = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "waiting for the turn of its job")

@@ -1,0 +1,101 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command builds the scheduler's command line: upstream's options, set-up and run loop around our plugins.
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apiserver/pkg/server"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	basecompatibility "k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version/verflag"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+)
+
+// New returns the command of the scheduler. It differs from upstream's in one default: pods that wait in Permit are
+// not nominated through the API first, which would be one more write for each member of a gang.
+func New() *cobra.Command {
+	opts := options.NewOptions()
+	cmd := &cobra.Command{
+		Use:   "kube-scheduler",
+		Short: "Schedule pods, one by one and in gangs",
+		Long: `The Kubernetes scheduler with Caldera's plugins: gangs that start whole or not at all, queues, and everything
+kube-scheduler does for ordinary pods. Flags, configuration and endpoints are those of kube-scheduler.`,
+		Args: cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if err := SetFeatureDefaults(); err != nil {
+				return err
+			}
+			return opts.ComponentGlobalsRegistry.Set()
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, opts) },
+	}
+	sets := opts.Flags
+	verflag.AddFlags(sets.FlagSet("global"))
+	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
+	for _, set := range sets.FlagSets {
+		cmd.Flags().AddFlagSet(set)
+	}
+	columns, _, _ := term.TerminalSize(cmd.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(cmd, *sets, columns)
+	return cmd
+}
+
+// SetFeatureDefaults sets the defaults of the feature gates in which this scheduler differs from upstream.
+func SetFeatureDefaults() error {
+	err := utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.NominatedNodeNameForExpectation, false)
+	if err != nil {
+		return fmt.Errorf("setting the default of feature gate %s: %w", features.NominatedNodeNameForExpectation, err)
+	}
+	return nil
+}
+
+// run is upstream's runCommand with our plugins.
+func run(cmd *cobra.Command, opts *options.Options) error {
+	verflag.PrintAndExitIfRequested()
+	gate := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
+	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
+		return fmt.Errorf("setting up logging: %w", err)
+	}
+	cliflag.PrintFlags(cmd.Flags())
+
+	ctx := server.SetupSignalContext()
+	e := engine.New()
+	cc, sched, err := app.Setup(ctx, opts, plugins.Options(e)...)
+	if err != nil {
+		return err
+	}
+	LeadWhenScheduling(e, sched)
+	if mutable, ok := gate.(featuregate.MutableFeatureGate); ok {
+		mutable.AddMetrics()
+	}
+	opts.ComponentGlobalsRegistry.AddMetrics()
+	return app.Run(ctx, cc, sched)
+}
+
+// LeadWhenScheduling lets the engine act from the moment the scheduler asks for its first pod, which it does as soon
+// as it leads. Upstream has no other sign of it.
+func LeadWhenScheduling(e *engine.Engine, sched *scheduler.Scheduler) {
+	next := sched.NextEntity
+	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		e.Lead()
+		return next(logger)
+	}
+}

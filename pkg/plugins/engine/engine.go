@@ -1,0 +1,122 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine is what all plugins of one scheduler share: the model, the dispatcher, the status writer. Each plugin
+// factory attaches its profile; the first one builds the engine's parts.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/status"
+)
+
+// Engine is shared by all plugins of a scheduler.
+type Engine struct {
+	State *model.State
+	// Dispatcher is nil until the first profile is attached.
+	Dispatcher *dispatch.Dispatcher
+
+	leading  chan struct{}
+	leadOnce sync.Once
+	// mu guards the set-up, which plugin factories run one after the other.
+	mu     sync.Mutex
+	writer *status.Writer
+}
+
+// New returns an engine without profiles.
+func New() *Engine {
+	return &Engine{State: model.NewState(), leading: make(chan struct{})}
+}
+
+// Lead lets the engine act: hand out turns and write to the API server. Before, it only watches. It may be called
+// any number of times.
+func (e *Engine) Lead() { e.leadOnce.Do(func() { close(e.leading) }) }
+
+// Attach adds a profile. Its pods are tasks if batch is true; those of other profiles are usage only.
+func (e *Engine) Attach(ctx context.Context, handle framework.Framework, batch bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if batch {
+		e.State.AddScheduler(handle.ProfileName())
+	}
+	if e.Dispatcher != nil {
+		return nil
+	}
+	return e.build(ctx, handle)
+}
+
+// build creates the parts and begins to watch.
+func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
+	logger := klog.FromContext(ctx).WithName("caldera")
+	ctx = klog.NewContext(ctx, logger)
+	// Custom resources are not served as protobuf, which the scheduler's own connection asks for.
+	config := rest.CopyConfig(handle.KubeConfig())
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+
+	writer, err := status.New(config, handle.ClientSet(), e.State)
+	if err != nil {
+		return fmt.Errorf("building the status writer: %w", err)
+	}
+	e.writer = writer
+	e.Dispatcher = dispatch.New(dispatch.Config{
+		State:    e.State,
+		Orderers: []dispatch.JobOrderer{dispatch.ByPriority{}},
+		MayFit:   gang.MayFit,
+		Lead:     gang.Lead,
+		Activate: func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
+		Report:   writer.Waits,
+		Clock:    clock.RealClock{},
+	})
+	e.State.Observe(e.Dispatcher.Notify)
+	e.State.Observe(writer.Notify)
+	synced, err := informer.Core(e.State, handle.SharedInformerFactory())
+	if err != nil {
+		return err
+	}
+	go e.run(ctx, config, synced)
+	return nil
+}
+
+// run watches from the start, so that a standby is ready at once, and acts once the scheduler leads.
+func (e *Engine) run(ctx context.Context, config *rest.Config, synced []cache.InformerSynced) {
+	logger := klog.FromContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return
+	}
+	if err := informer.Groups(ctx, e.State, config); err != nil {
+		if ctx.Err() == nil {
+			logger.Error(err, "Cannot watch PodGroups; no batch pod will be scheduled")
+		}
+		return
+	}
+	logger.V(2).Info("Model is complete")
+	select {
+	case <-ctx.Done():
+		return
+	case <-e.leading:
+	}
+	go e.writer.Run(ctx)
+	e.Dispatcher.Run(ctx)
+}
+
+func byName(pods []*corev1.Pod) map[string]*corev1.Pod {
+	named := make(map[string]*corev1.Pod, len(pods))
+	for _, pod := range pods {
+		named[pod.Namespace+"/"+pod.Name] = pod
+	}
+	return named
+}

@@ -1,0 +1,272 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gang is the plugin Gang: the scheduling cycle of a turn's lead plans the whole gang, the cycles of the other
+// members go to their planned nodes, and binding is bounded.
+package gang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+// Gang plans and places whole gangs.
+type Gang struct {
+	handle  framework.Framework
+	engine  *engine.Engine
+	args    config.GangArgs
+	planner *gang.Planner
+	binder  fwk.BindPlugin
+	slots   *slots
+}
+
+var (
+	_ fwk.PreFilterPlugin   = &Gang{}
+	_ fwk.FilterPlugin      = &Gang{}
+	_ fwk.PostFilterPlugin  = &Gang{}
+	_ fwk.ReservePlugin     = &Gang{}
+	_ fwk.PermitPlugin      = &Gang{}
+	_ fwk.BindPlugin        = &Gang{}
+	_ fwk.SignPlugin        = &Gang{}
+	_ fwk.EnqueueExtensions = &Gang{}
+)
+
+// Name is the plugin's name in a KubeSchedulerConfiguration.
+const Name = "Gang"
+
+// New returns the factory of the plugin. All profiles share one limit on binding.
+func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		args, ok := obj.(*config.GangArgs)
+		if !ok {
+			return nil, fmt.Errorf("want args to be of type GangArgs, got %T", obj)
+		}
+		if err := validation.ValidateGangArgs(nil, args); err != nil {
+			return nil, err
+		}
+		f, ok := handle.(framework.Framework)
+		if !ok {
+			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
+		}
+		if err := e.Attach(ctx, f, true); err != nil {
+			return nil, err
+		}
+		binder, err := defaultbinder.New(ctx, nil, handle)
+		if err != nil {
+			return nil, fmt.Errorf("building the binder: %w", err)
+		}
+		return &Gang{
+			handle:  f,
+			engine:  e,
+			args:    *args,
+			planner: newPlanner(f),
+			binder:  binder.(fwk.BindPlugin),
+			slots:   newSlots(int(args.BindConcurrency)),
+		}, nil
+	}
+}
+
+// Name returns the plugin's name.
+func (pl *Gang) Name() string { return Name }
+
+// EventsToRegister returns no events: a pod that fails goes back behind the gate, and only the dispatcher brings it
+// out again. By the time it is called all plugins of the profile exist, so it also checks that they go together.
+func (pl *Gang) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	plugins := pl.handle.ListPlugins()
+	names := func(set schedulerconfig.PluginSet) []string {
+		var list []string
+		for _, p := range set.Enabled {
+			list = append(list, p.Name)
+		}
+		return list
+	}
+	var errs []error
+	complain := func(format string, a ...any) {
+		errs = append(errs, fmt.Errorf("profile %q: "+format, append([]any{pl.handle.ProfileName()}, a...)...))
+	}
+	if !sets.New(names(plugins.PreEnqueue)...).Has(batchqueue.Name) {
+		complain("plugin %s needs %s at preEnqueue: enable it there or at multiPoint", Name, batchqueue.Name)
+	}
+	if list := names(plugins.PreFilter); len(list) == 0 || list[0] != Name {
+		complain("plugin %s must be the first at preFilter, where the order is %v: list it at preFilter and at multiPoint", Name, list)
+	}
+	if list := names(plugins.Bind); len(list) == 0 || list[0] != Name {
+		complain("plugin %s must be the first at bind, where the order is %v: list it at bind and at multiPoint", Name, list)
+	}
+	if sets.New(names(plugins.PostFilter)...).Has(defaultpreemption.Name) {
+		complain("plugin %s evicts for single pods of a gang: disable it at multiPoint or postFilter", defaultpreemption.Name)
+	}
+	for point, set := range map[string]schedulerconfig.PluginSet{
+		"filter": plugins.Filter, "postFilter": plugins.PostFilter, "reserve": plugins.Reserve, "permit": plugins.Permit,
+	} {
+		if !sets.New(names(set)...).Has(Name) {
+			complain("plugin %s is not enabled at %s: enable it at multiPoint", Name, point)
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// SignPod says that pods of one job are alike as far as this plugin goes.
+func (pl *Gang) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	return []fwk.SignFragment{{Key: "caldera.Gang", Value: model.JobOf(pod).String()}}, nil
+}
+
+// pinKey is where a cycle's pin is kept.
+const pinKey fwk.StateKey = Name + "/pin"
+
+// pin is what the turn says about the pod of a cycle.
+type pin struct {
+	node string
+	// turn numbers the turns; smaller is older.
+	turn uint64
+}
+
+// Clone implements fwk.StateData.
+func (p *pin) Clone() fwk.StateData { return p }
+
+func pinOf(state fwk.CycleState) *pin {
+	if data, err := state.Read(pinKey); err == nil {
+		return data.(*pin)
+	}
+	return nil
+}
+
+// PreFilter plans the turn if the pod leads it, and pins the pod to its planned node.
+func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if planning(state) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	entry := pl.engine.Dispatcher.Enter(pod.UID)
+	switch entry.Verdict {
+	case dispatch.Member:
+	case dispatch.Lead:
+		node, status := pl.lead(ctx, pod, entry.Job)
+		if !status.IsSuccess() {
+			return nil, status
+		}
+		entry.Node = node
+	default:
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the turn of its job is over")
+	}
+	state.Write(pinKey, &pin{node: entry.Node, turn: entry.Turn})
+	return &fwk.PreFilterResult{NodeNames: sets.New(entry.Node)}, nil
+}
+
+// lead plans the turn and returns the node of the leading pod.
+func (pl *Gang) lead(ctx context.Context, pod *corev1.Pod, job *model.Job) (string, *fwk.Status) {
+	logger := klog.FromContext(ctx)
+	plan, err := pl.planner.Plan(ctx, job)
+	switch {
+	case err != nil:
+		pl.engine.Dispatcher.Errored(pod.UID, err)
+		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
+	case len(plan.Placements) == 0:
+		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Message)
+		pl.engine.Dispatcher.Refused(pod.UID, plan.Reason)
+		return "", fwk.NewStatus(fwk.Unschedulable, plan.Reason.Message)
+	}
+	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
+	for i, p := range plan.Placements {
+		pods[i], nodes[i] = p.Task.Pod, p.Node
+	}
+	logger.V(3).Info("Job planned", "job", job.Key, "pods", len(pods), "fragile", plan.Fragile)
+	node := pl.engine.Dispatcher.Planned(pod.UID, pods, nodes, plan.Fragile)
+	if node == "" {
+		return "", fwk.NewStatus(fwk.Unschedulable, "no node fits it; other members of its job start without it")
+	}
+	return node, nil
+}
+
+// PreFilterExtensions returns nil: the pin does not depend on other pods.
+func (pl *Gang) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// Filter keeps a pinned pod off other nodes, a nominated one for instance.
+func (pl *Gang) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if p := pinOf(state); p != nil && p.node != node.Node().Name {
+		return elsewhere
+	}
+	return nil
+}
+
+var elsewhere = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) were not the one planned for the pod")
+
+// PostFilter learns that a planned node does not take its pod any more, and has the job planned again.
+func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if p := pinOf(state); p != nil {
+		klog.FromContext(ctx).V(3).Info("Planned node was lost, planning again", "job", model.JobOf(pod), "pod", klog.KObj(pod), "node", p.node)
+		pl.lost(pod)
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// Reserve records in the model that the pod holds its node.
+func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	if !planning(state) {
+		pl.engine.State.Assume(pod.UID, nodeName)
+	}
+	return nil
+}
+
+// Unreserve takes the reservation back and has the job planned again.
+func (pl *Gang) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
+	if !planning(state) {
+		pl.engine.State.Forget(pod.UID)
+		pl.lost(pod)
+	}
+}
+
+// lost ends the pod's turn. Members of a turn in which a later reservation failed must not bind.
+func (pl *Gang) lost(pod *corev1.Pod) {
+	for _, uid := range pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod)) {
+		if waiting := pl.handle.GetWaitingPod(uid); waiting != nil && uid != pod.UID {
+			waiting.Reject(Name, "a member of its gang could not be reserved")
+		}
+	}
+}
+
+// Permit ends the turn with the last member. Members wait here only if a reservation of the turn could still fail.
+func (pl *Gang) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
+	progress := pl.engine.Dispatcher.Reserved(pod.UID)
+	for _, uid := range progress.Release {
+		if waiting := pl.handle.GetWaitingPod(uid); waiting != nil {
+			waiting.Allow(Name)
+		}
+	}
+	if progress.Wait {
+		return fwk.NewStatus(fwk.Wait, "waiting for the rest of its gang"), pl.args.ReservationTimeout.Duration
+	}
+	return nil, 0
+}
+
+// Bind binds the pod as soon as it is among those allowed to, pods of older turns first.
+func (pl *Gang) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	turn := uint64(0)
+	if p := pinOf(state); p != nil {
+		turn = p.turn
+	}
+	if err := pl.slots.acquire(ctx, turn); err != nil {
+		return fwk.AsStatus(fmt.Errorf("waiting to bind: %w", err))
+	}
+	defer pl.slots.release()
+	return pl.binder.Bind(ctx, state, pod, nodeName)
+}

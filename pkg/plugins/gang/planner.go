@@ -1,0 +1,87 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+)
+
+// planKey marks the cycle states that the planner hands to plugins.
+const planKey fwk.StateKey = Name + "/plan"
+
+// plan is the mark.
+type plan struct{}
+
+// Clone implements fwk.StateData.
+func (plan) Clone() fwk.StateData { return plan{} }
+
+// planning reports whether a plugin is run by the planner and not by the scheduling cycle of a pod.
+func planning(state fwk.CycleState) bool {
+	_, err := state.Read(planKey)
+	return err == nil
+}
+
+// newPlanner gives the planner what it needs of a profile.
+func newPlanner(f framework.Framework) *gang.Planner {
+	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
+	return &gang.Planner{
+		Framework: f,
+		NewState: func() fwk.CycleState {
+			state := framework.NewCycleState()
+			state.Write(planKey, plan{})
+			return state
+		},
+		NewPodInfo:         func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
+		SampleSize:         func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) },
+		ReservationCanFail: func(pod *corev1.Pod) bool { return reservationCanFail(pod, claims) },
+	}
+}
+
+// leastSample is the number of nodes below which all are looked at, leastPercentage the smallest share of the nodes
+// otherwise (k8s.io/kubernetes/pkg/scheduler/schedule_one.go).
+const (
+	leastSample     = 100
+	leastPercentage = 5
+)
+
+// sampleSize is upstream's rule for how many feasible nodes are enough: all of a small cluster, 50 % less 1 % for
+// each 125 nodes of a larger one, or the configured percentage.
+func sampleSize(nodes int, configured *int32) int {
+	if nodes < leastSample {
+		return nodes
+	}
+	percentage := 0
+	if configured != nil {
+		percentage = int(*configured)
+	}
+	if percentage == 0 {
+		percentage = max(leastPercentage, 50-nodes/125)
+	}
+	return max(leastSample, nodes*percentage/100)
+}
+
+// reservationCanFail reports whether placing the pod takes something that Filter only believes to be there: a volume
+// that is not bound to its claim yet, or a device.
+func reservationCanFail(pod *corev1.Pod, claims corelisters.PersistentVolumeClaimLister) bool {
+	if len(pod.Spec.ResourceClaims) > 0 {
+		return true
+	}
+	for i := range pod.Spec.Volumes {
+		switch v := &pod.Spec.Volumes[i]; {
+		case v.Ephemeral != nil:
+			return true
+		case v.PersistentVolumeClaim != nil:
+			claim, err := claims.PersistentVolumeClaims(pod.Namespace).Get(v.PersistentVolumeClaim.ClaimName)
+			if err != nil || claim.Spec.VolumeName == "" {
+				return true
+			}
+		}
+	}
+	return false
+}

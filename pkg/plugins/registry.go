@@ -1,0 +1,39 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugins is the list of Caldera's scheduler plugins.
+package plugins
+
+import (
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	// The plugins' arguments are part of the configuration's scheme.
+	_ "github.com/caldera-scheduler/caldera/pkg/apis/config/scheme"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
+)
+
+// table has one line a plugin. To add one: create its folder, add its line, add its args to pkg/apis/config if it has any.
+var table = []struct {
+	name    string
+	factory func(*engine.Engine) runtime.PluginFactory
+}{
+	{batchqueue.Name, func(e *engine.Engine) runtime.PluginFactory { return batchqueue.New(e) }},
+	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
+}
+
+// Registry returns the plugins, all of which share the engine.
+func Registry(e *engine.Engine) runtime.Registry {
+	registry := runtime.Registry{}
+	for _, entry := range table {
+		registry[entry.name] = entry.factory(e)
+	}
+	return registry
+}
+
+// Options returns the plugins in the form that the scheduler's command takes.
+func Options(e *engine.Engine) []app.Option {
+	return []app.Option{func(r runtime.Registry) error { return r.Merge(Registry(e)) }}
+}

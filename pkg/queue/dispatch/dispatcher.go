@@ -1,0 +1,334 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dispatch decides which job goes next. It is Volcano's scheduling loop made event-driven: jobs that have
+// tasks to place wait in order; the first gets a turn; when the turn ends, placed or refused, the next begins within
+// the same scheduling cycle. A refused job is parked until something that can help it changes.
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// The times of the dispatcher.
+const (
+	// firstBackoff and lastBackoff bound how long a job rests after an attempt that ended in an error; it doubles.
+	firstBackoff = 100 * time.Millisecond
+	lastBackoff  = 10 * time.Second
+	// nudgeAfter is how long a turn may stand still before its pods are activated once more, giveUpAfter before it
+	// is abandoned. Neither happens unless the scheduling queue loses a pod.
+	nudgeAfter  = time.Second
+	giveUpAfter = 30 * time.Second
+)
+
+// settle are the delays after an event at which a lot that still does not fit is tried again. The model and the
+// scheduler's cache learn of an event independently: a plan can be made with a cache that does not have it yet.
+var settle = []time.Duration{time.Second, 100 * time.Millisecond}
+
+// Config is what a Dispatcher works with. All fields are required.
+type Config struct {
+	State *model.State
+	// Orderers decide which job goes first, in order of weight.
+	Orderers []JobOrderer
+	// MayFit is a cheap necessary condition for a plan to succeed.
+	MayFit func(*model.Job, model.Totals) bool
+	// Lead is the task of a job whose pod leads its turn; nil when no task may be placed.
+	Lead func(*model.Job) *model.Task
+	// Activate moves pods to the scheduler's active queue; pods it does not know are ignored.
+	Activate func(pods []*corev1.Pod)
+	// Report is told why a job waits, when that changes; the zero Reason when it no longer does.
+	Report func(model.JobKey, model.Reason)
+	Clock  clock.WithTicker
+}
+
+// Dispatcher hands out turns.
+type Dispatcher struct {
+	cfg    Config
+	signal chan struct{}
+
+	// mu guards everything below. It is never held while calling Activate or Report; State may be read under it.
+	mu      sync.Mutex
+	running bool
+	jobs    map[model.JobKey]*waiting
+	lots    map[lotKey]*lot
+	// ready are the lots of which a job may have a turn.
+	ready pile[*lot]
+	turn  *turn
+	turns uint64
+	// changed and events are what happened since the last advance.
+	changed map[model.JobKey]bool
+	events  model.Event
+	// resting are jobs that sit out a back-off.
+	resting map[model.JobKey]*waiting
+	// reports are collected under the lock and sent after it.
+	reports []report
+}
+
+type report struct {
+	job    model.JobKey
+	reason model.Reason
+}
+
+// New returns a dispatcher that hands out no turns before Run.
+func New(cfg Config) *Dispatcher {
+	d := &Dispatcher{
+		cfg:     cfg,
+		signal:  make(chan struct{}, 1),
+		jobs:    map[model.JobKey]*waiting{},
+		lots:    map[lotKey]*lot{},
+		changed: map[model.JobKey]bool{},
+		resting: map[model.JobKey]*waiting{},
+	}
+	d.ready.less = func(a, b *lot) bool { return compare(cfg.Orderers, a.best().job, b.best().job) < 0 }
+	return d
+}
+
+// Notify tells the dispatcher what changed in the model.
+func (d *Dispatcher) Notify(c model.Change) {
+	d.mu.Lock()
+	for _, key := range c.Jobs {
+		d.changed[key] = true
+	}
+	if d.turn != nil {
+		d.checkMembers(c.Tasks)
+	}
+	d.events |= c.Events
+	if d.turn != nil {
+		d.turn.events |= c.Events
+	}
+	idle := d.turn == nil
+	d.mu.Unlock()
+	if idle {
+		d.wake()
+	}
+}
+
+// wake makes Run look at what happened.
+func (d *Dispatcher) wake() {
+	select {
+	case d.signal <- struct{}{}:
+	default:
+	}
+}
+
+// Run hands out turns until the context ends. It must not be called before the model is complete.
+func (d *Dispatcher) Run(ctx context.Context) {
+	d.mu.Lock()
+	d.running = true
+	d.mu.Unlock()
+	for {
+		timer := d.cfg.Clock.NewTimer(min(d.advance(), nudgeAfter))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-d.signal:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// Gate reports whether a pod may enter the scheduling queue now.
+func (d *Dispatcher) Gate(uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.turn
+	if t == nil {
+		return false
+	}
+	if t.members == nil {
+		return t.lead.UID == uid
+	}
+	m := t.members[uid]
+	return m != nil && !m.done
+}
+
+// Urgent reports whether a pod is a planned member of the turn: nothing may be placed before it.
+func (d *Dispatcher) Urgent(uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.turn != nil && d.turn.members[uid] != nil
+}
+
+// Enter says what the scheduling cycle of a pod is for. Any pod of the job whose turn it is may lead it.
+func (d *Dispatcher) Enter(uid types.UID) Entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.turn
+	task := d.cfg.State.Task(uid)
+	if t == nil || task == nil || task.Job != t.job {
+		return Entry{}
+	}
+	t.progress = d.cfg.Clock.Now()
+	if t.members == nil {
+		job := d.cfg.State.Job(t.job)
+		if !task.Placeable() || job == nil {
+			return Entry{}
+		}
+		t.lead, t.lot = task.Pod, keyOf(job)
+		return Entry{Verdict: Lead, Job: job, Turn: t.number}
+	}
+	if m := t.members[uid]; m != nil && !m.done {
+		return Entry{Verdict: Member, Node: m.node, Turn: t.number}
+	}
+	return Entry{}
+}
+
+// Planned records the plan of the turn and activates its members. It returns the lead's own node; empty when the lead
+// is not part of the plan.
+func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string, fragile bool) string {
+	d.mu.Lock()
+	t := d.turn
+	if t == nil || t.lead.UID != lead {
+		d.mu.Unlock()
+		return ""
+	}
+	t.members = make(map[types.UID]*member, len(pods))
+	t.open, t.fragile, t.progress = len(pods), fragile, d.cfg.Clock.Now()
+	var others []*corev1.Pod
+	node := ""
+	for i, pod := range pods {
+		t.members[pod.UID] = &member{pod: pod, node: nodes[i]}
+		if pod.UID == lead {
+			node = nodes[i]
+		} else {
+			others = append(others, pod)
+		}
+	}
+	d.checkMembers(slices.Collect(maps.Keys(t.members)))
+	d.mu.Unlock()
+	if len(others) > 0 {
+		d.cfg.Activate(others)
+	}
+	return node
+}
+
+// Refused ends the turn because the plan does not hold; the job's lot is parked.
+func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) {
+	d.mu.Lock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		d.turn = nil
+		d.changed[t.job] = true
+		if l := d.lots[t.lot]; l != nil {
+			d.park(l, reason, t.events)
+		}
+	}
+	d.mu.Unlock()
+	d.proceed()
+}
+
+// Reserved records that a member holds its node. The turn ends with the last one.
+func (d *Dispatcher) Reserved(uid types.UID) Progress {
+	d.mu.Lock()
+	t := d.turn
+	var p Progress
+	if t == nil || t.members[uid] == nil {
+		d.mu.Unlock()
+		return p
+	}
+	d.finish(t.members[uid])
+	if t.open > 0 {
+		p.Wait = t.fragile
+		d.mu.Unlock()
+		return p
+	}
+	if t.fragile {
+		p.Release = slices.Collect(maps.Keys(t.members))
+	}
+	d.end(t)
+	d.mu.Unlock()
+	d.proceed()
+	return p
+}
+
+// Lost records that a pod did not get, or no longer has, the node it was meant for. If its turn is on, the turn ends:
+// what is reserved stays unless the turn is fragile, and the job is planned again first. It returns the members of a
+// fragile turn, which must not bind.
+func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) (reject []types.UID) {
+	d.mu.Lock()
+	if w := d.jobs[job]; w != nil {
+		d.rest(w)
+	}
+	if t := d.turn; t != nil && (t.members[uid] != nil || t.lead.UID == uid) {
+		if t.fragile {
+			reject = slices.Collect(maps.Keys(t.members))
+		}
+		d.turn = nil
+	}
+	d.changed[job] = true
+	d.mu.Unlock()
+	d.proceed()
+	return reject
+}
+
+// end closes a turn whose members all have their nodes.
+func (d *Dispatcher) end(t *turn) {
+	d.turn = nil
+	d.changed[t.job] = true
+	if w := d.jobs[t.job]; w != nil {
+		w.failures, w.notBefore = 0, time.Time{}
+	}
+}
+
+// finish takes a member off the list of those the turn waits for.
+func (d *Dispatcher) finish(m *member) {
+	if !m.done {
+		m.done = true
+		d.turn.open--
+		d.turn.progress = d.cfg.Clock.Now()
+	}
+}
+
+// checkMembers drops members that no longer wait for a node: deleted, finished or bound by someone else. The turn
+// ends when none is left.
+func (d *Dispatcher) checkMembers(changed []types.UID) {
+	t := d.turn
+	for _, uid := range changed {
+		task := d.cfg.State.Task(uid)
+		if m := t.members[uid]; m != nil && !m.done && (task == nil || task.Status != model.Pending && task.Status != model.Allocated) {
+			d.finish(m)
+		}
+		if uid == t.lead.UID && t.members == nil && (task == nil || !task.Placeable()) {
+			d.turn = nil
+		}
+	}
+	if t.members != nil && t.open == 0 {
+		d.turn = nil
+	}
+}
+
+// rest lets a job sit out for a while after an attempt that failed for no reason of capacity. The first failure is
+// followed by another attempt at once.
+func (d *Dispatcher) rest(w *waiting) {
+	if w.failures > 0 {
+		w.notBefore = d.cfg.Clock.Now().Add(min(lastBackoff, firstBackoff<<min(w.failures-1, 10)))
+	}
+	w.failures++
+}
+
+// Errored ends the turn because planning failed; the job is tried again after a back-off.
+func (d *Dispatcher) Errored(lead types.UID, err error) {
+	d.mu.Lock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		d.turn = nil
+		if w := d.jobs[t.job]; w != nil {
+			d.rest(w)
+			d.tell(w, model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)})
+		}
+		d.changed[t.job] = true
+	}
+	d.mu.Unlock()
+	d.proceed()
+}

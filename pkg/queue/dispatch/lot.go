@@ -1,0 +1,99 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// waiting is a job that has tasks to place.
+type waiting struct {
+	job *model.Job
+	lot *lot
+	at  int
+	// reported is the last reason the outside was told.
+	reported model.Reason
+	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
+	failures  int
+	notBefore time.Time
+}
+
+func (w *waiting) position() *int { return &w.at }
+
+// lot is the jobs of one queue that ask for the same thing. When one of them does not fit, neither do the others: one
+// failed plan parks the whole lot, and one success brings the next job of it forward.
+type lot struct {
+	key    lotKey
+	jobs   pile[*waiting]
+	at     int
+	parked bool
+	// helps are the events that may end the parking.
+	helps model.Event
+	// reason is why the last plan for the lot did not hold; zero when there was none.
+	reason model.Reason
+	// checks is how often the lot is still to be tried again after an event, see settle.
+	checks int
+	// notBefore is when a parked lot is tried again though nothing happened; zero: never.
+	notBefore time.Time
+}
+
+func (l *lot) position() *int { return &l.at }
+
+func (l *lot) best() *waiting { return l.jobs.items[0] }
+
+// lotKey says what a lot's jobs have in common.
+type lotKey struct {
+	queue string
+	shape [sha256.Size]byte
+}
+
+// keyOf digests what a plan for the job depends on besides the nodes: what it must place and what it may choose from.
+// A job that has members on nodes may be bound to them by affinity, and is a lot of its own.
+func keyOf(j *model.Job) lotKey {
+	h := sha256.New()
+	number := func(n int) {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], uint64(n))
+		h.Write(b[:])
+	}
+	r := j.Requirement()
+	number(r.Tasks)
+	for _, role := range slices.Sorted(maps.Keys(r.Roles)) {
+		h.Write([]byte(role))
+		number(r.Roles[role])
+	}
+	// Of one class or many, a job that needs a single task is like any other as long as the classes are the same.
+	for _, class := range slices.SortedFunc(maps.Keys(j.Pending), func(a, b model.Class) int { return bytes.Compare(a[:], b[:]) }) {
+		h.Write(class[:])
+		number(min(j.Pending[class].Count, max(1, r.Tasks)))
+	}
+	if j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 {
+		h.Write([]byte(j.Key.String()))
+	}
+	key := lotKey{queue: j.Queue}
+	h.Sum(key.shape[:0])
+	return key
+}
+
+// helpedBy are the events after which a plan for the job may come out differently.
+func helpedBy(traits model.Traits) model.Event {
+	events := model.RoomMade | model.NodeChanged
+	if traits&model.HasPodTerms != 0 {
+		events |= model.PodPlaced | model.NodeLost
+	}
+	if traits&model.HasVolumes != 0 {
+		events |= model.StorageChanged
+	}
+	if traits&model.HasClaims != 0 {
+		events |= model.DevicesChanged
+	}
+	return events
+}

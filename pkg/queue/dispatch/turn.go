@@ -1,0 +1,75 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// turn is one job's chance to place tasks. There is one turn at a time.
+type turn struct {
+	// number counts the turns.
+	number uint64
+	job    model.JobKey
+	// lead is the pod whose scheduling cycle plans the turn.
+	lead *corev1.Pod
+	// lot is what the plan was made for; it is known once the lead is planning.
+	lot lotKey
+	// members are the planned pods by UID; nil until the plan is made.
+	members map[types.UID]*member
+	// open is how many members have not been reserved yet.
+	open int
+	// fragile: no member may bind before all are reserved.
+	fragile bool
+	// events are those that happened since the turn began; a plan made before them may have missed them.
+	events model.Event
+	// progress is when the turn last got on.
+	progress time.Time
+	nudged   time.Time
+}
+
+// member is a pod of the turn and the node planned for it.
+type member struct {
+	pod  *corev1.Pod
+	node string
+	// done: the member holds its node, or is no longer there to be placed.
+	done bool
+}
+
+// Verdict is what Enter says about a pod that begins its scheduling cycle.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// NotItsTurn: the pod's job has no turn, or the turn does not include the pod.
+	NotItsTurn Verdict = iota
+	// Lead: the pod's cycle has to plan the turn.
+	Lead
+	// Member: the turn is planned and the pod goes to its node.
+	Member
+)
+
+// Entry is the answer of Enter.
+type Entry struct {
+	Verdict Verdict
+	// Job is what a lead plans for.
+	Job *model.Job
+	// Node is where a member goes.
+	Node string
+	// Turn numbers the turn; smaller is older.
+	Turn uint64
+}
+
+// Progress is the answer of Reserved.
+type Progress struct {
+	// Wait: the pod must not bind before the rest of its gang is reserved.
+	Wait bool
+	// Release are the members that waited and may bind now.
+	Release []types.UID
+}

@@ -1,0 +1,155 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// readyReason is the reason Volcano gives on the condition Scheduled.
+const readyReason = "tasks in gang are ready to be scheduled"
+
+// Desired is the status a PodGroup should have. now stamps conditions that change, id names the change.
+func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason, now metav1.Time, id string) volcano.PodGroupStatus {
+	after := *before.DeepCopy()
+	short := reason != (model.Reason{}) && !job.Ready() && !onlyTerminating(job)
+	after.Phase = phase(job, before.Phase, reason, short)
+	after.Running = int32(job.Counts.ByStatus[model.Running])
+	after.Succeeded = int32(job.Counts.ByStatus[model.Succeeded])
+	after.Failed = int32(job.Counts.ByStatus[model.Failed])
+	set := func(kind volcano.PodGroupConditionType, on bool, reason, message string) {
+		setCondition(&after.Conditions, volcano.PodGroupCondition{
+			Type: kind, Status: conditionStatus(on), Reason: reason, Message: message,
+			LastTransitionTime: now, TransitionID: id,
+		})
+	}
+	switch {
+	case short:
+		set(volcano.PodGroupUnschedulableType, true, string(reason.Kind), reason.Message)
+		set(volcano.PodGroupScheduled, false, string(reason.Kind), "")
+	case job.Ready() && job.Counts.Total() > 0:
+		set(volcano.PodGroupUnschedulableType, false, readyReason, "")
+		set(volcano.PodGroupScheduled, true, readyReason, "")
+	}
+	return after
+}
+
+func conditionStatus(on bool) corev1.ConditionStatus {
+	if on {
+		return corev1.ConditionTrue
+	}
+	return corev1.ConditionFalse
+}
+
+// setCondition keeps one entry a type. An entry changes only with its status or reason, so that numbers in a message
+// cause no writes; a condition that was never true is not recorded as false.
+func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition) {
+	i := slices.IndexFunc(*list, func(have volcano.PodGroupCondition) bool { return have.Type == c.Type })
+	switch {
+	case i < 0 && c.Status == corev1.ConditionFalse:
+	case i < 0:
+		*list = append(*list, c)
+	case (*list)[i].Status != c.Status || c.Status == corev1.ConditionTrue && (*list)[i].Reason != c.Reason:
+		(*list)[i] = c
+	}
+}
+
+// phase is Volcano's computation at session close (reference section 3.10). A job that may have turns is Inqueue: its
+// controller creates the pods from then on.
+func phase(job *model.Job, before volcano.PodGroupPhase, reason model.Reason, short bool) volcano.PodGroupPhase {
+	scheduled := job.Counts.Scheduled() + job.Counts.ReleasingPlaced
+	switch {
+	case short && job.Counts.ByStatus[model.Running] > 0:
+		return volcano.PodGroupUnknown
+	case scheduled >= job.Min() && scheduled == job.Counts.Completed():
+		return volcano.PodGroupCompleted
+	case scheduled >= job.Min():
+		return volcano.PodGroupRunning
+	case before == volcano.PodGroupInqueue || admitted(reason):
+		return volcano.PodGroupInqueue
+	}
+	return volcano.PodGroupPending
+}
+
+// admitted reports whether nothing but pods or room is missing.
+func admitted(reason model.Reason) bool {
+	switch reason.Kind {
+	case model.InvalidPodGroup, model.QueueNotFound, model.QueueClosed:
+		return false
+	}
+	return true
+}
+
+// onlyTerminating is Volcano's exemption: a gang whose missing members terminate on their nodes, and that has none to
+// place, is not short of anything.
+func onlyTerminating(job *model.Job) bool {
+	return job.Counts.ReleasingPlaced > 0 && job.Counts.ByStatus[model.Pending] == 0 &&
+		job.Counts.Scheduled()+job.Counts.ReleasingPlaced >= job.Min()
+}
+
+// writeGroup brings the PodGroup's status up to date.
+func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, reason model.Reason) error {
+	if reason == (model.Reason{}) && !w.queueTakes(job) && job.Counts.Total() == 0 {
+		// A PodGroup without pods has no turns and so no reason; its queue still decides whether it may have pods.
+		reason = model.Reason{Kind: model.QueueNotFound, Subject: job.Queue}
+	}
+	after := Desired(job, group.Status, reason, metav1.Now(), string(uuid.NewUUID()))
+	if equal(group.Status, after) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		// The UID makes the patch fail on a PodGroup that took the name of the one the model knows.
+		"metadata": map[string]any{"uid": group.UID},
+		"status": map[string]any{
+			"phase": after.Phase, "conditions": after.Conditions,
+			"running": after.Running, "succeeded": after.Succeeded, "failed": after.Failed,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the status of PodGroup %s: %w", job.Key, err)
+	}
+	client := w.volcano.SchedulingV1beta1().PodGroups(group.Namespace)
+	if !w.noSubresource.Load() {
+		_, err = client.Patch(ctx, group.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		if !apierrors.IsNotFound(err) {
+			return gone(err, job)
+		}
+	}
+	_, err = client.Patch(ctx, group.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err == nil {
+		w.noSubresource.Store(true)
+	}
+	return gone(err, job)
+}
+
+// queueTakes reports whether the job's queue starts new jobs.
+func (w *Writer) queueTakes(job *model.Job) bool {
+	queue := w.state.Queue(job.Queue)
+	return queue != nil && queue.Open()
+}
+
+// gone turns the errors of a PodGroup that was deleted or replaced meanwhile into success.
+func gone(err error, job *model.Job) error {
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("writing the status of PodGroup %s: %w", job.Key, err)
+}
+
+func equal(a, b volcano.PodGroupStatus) bool {
+	return a.Phase == b.Phase && a.Running == b.Running && a.Succeeded == b.Succeeded && a.Failed == b.Failed &&
+		slices.Equal(a.Conditions, b.Conditions)
+}

@@ -1,0 +1,66 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// writePods gives every waiting pod of a job the condition PodScheduled=False. With the reason Unschedulable it is
+// what cluster autoscalers act on; it is used only when nodes are what is missing. The pod that led the turn has the
+// condition from the scheduler already.
+func (w *Writer) writePods(ctx context.Context, job *model.Job, reason model.Reason) error {
+	kind := corev1.PodReasonUnschedulable
+	if !reason.FromNodes {
+		kind = string(reason.Kind)
+	}
+	for _, t := range w.placeable(job.Key) {
+		if have := scheduledCondition(t.Pod); have != nil && have.Status == corev1.ConditionFalse && have.Reason == kind {
+			continue
+		}
+		if err := w.writePod(ctx, t.Pod, kind, reason.Message); err != nil {
+			return err
+		}
+		if job.Group == nil {
+			w.recorder.Event(t.Pod, corev1.EventTypeWarning, "FailedScheduling", reason.Message)
+		}
+	}
+	return nil
+}
+
+func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func (w *Writer) writePod(ctx context.Context, pod *corev1.Pod, reason, message string) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+			ObservedGeneration: pod.Generation, LastTransitionTime: metav1.Now(),
+		}}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	_, err = w.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("writing a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+}

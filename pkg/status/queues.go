@@ -1,0 +1,55 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// ensureQueues creates the queues every cluster has, if they are missing: "root" and, below it, "default". Nobody else
+// does, and Volcano's webhook refuses jobs while "default" does not exist. It retries until both are there.
+func (w *Writer) ensureQueues(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	queues := []*volcano.Queue{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: model.RootQueue},
+			Spec:       volcano.QueueSpec{Weight: 1, Reclaimable: ptr.To(false)},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: model.DefaultQueue},
+			Spec:       volcano.QueueSpec{Weight: 1, Reclaimable: ptr.To(true), Parent: model.RootQueue},
+		},
+	}
+	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Cap: 15 * time.Second, Steps: 20}
+	for _, queue := range queues {
+		err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+			if w.state.Queue(queue.Name) != nil {
+				return true, nil
+			}
+			_, err := w.volcano.SchedulingV1beta1().Queues().Create(ctx, queue, metav1.CreateOptions{})
+			switch {
+			case err == nil:
+				logger.V(2).Info("Created queue", "queue", queue.Name)
+				return true, nil
+			case apierrors.IsAlreadyExists(err):
+				return true, nil
+			}
+			logger.V(2).Info("Cannot create queue; trying again", "queue", queue.Name, "err", err)
+			return false, nil
+		})
+		if err != nil {
+			return
+		}
+	}
+}

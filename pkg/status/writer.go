@@ -1,0 +1,216 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status is the only writer of PodGroup and Queue status, of the pod conditions that say why a gang waits, and
+// of events about gangs.
+package status
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+const (
+	// workers is how many jobs are written at a time.
+	workers = 4
+	// promptly is the delay before a job that waits for its pods is written: its owner waits for the phase.
+	promptly = 50 * time.Millisecond
+	// collected is the delay before any other job is written, so that the steps of a gang's start make one write.
+	collected = time.Second
+	// reporter names Caldera as the source of events.
+	reporter = "caldera-scheduler"
+)
+
+// Writer brings what the API server shows in line with the model. Only the leader may run it.
+type Writer struct {
+	volcano  volcanoclient.Interface
+	kube     kubernetes.Interface
+	state    *model.State
+	queue    workqueue.TypedRateLimitingInterface[model.JobKey]
+	events   record.EventBroadcaster
+	recorder record.EventRecorder
+	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
+	noSubresource atomic.Bool
+
+	// mu guards reasons and said.
+	mu sync.Mutex
+	// reasons are why jobs wait.
+	reasons map[model.JobKey]model.Reason
+	// said is the last event on each job.
+	said map[model.JobKey]model.Reason
+}
+
+// New returns a writer. It writes nothing before Run.
+func New(config *rest.Config, kube kubernetes.Interface, state *model.State) (*Writer, error) {
+	client, err := volcanoclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("building a client for %s: %w", volcano.SchemeGroupVersion, err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, volcano.AddToScheme, coscheduling.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme of events: %w", err)
+		}
+	}
+	broadcaster := record.NewBroadcaster()
+	return &Writer{
+		volcano:  client,
+		kube:     kube,
+		state:    state,
+		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[model.JobKey]()),
+		events:   broadcaster,
+		recorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: reporter}),
+		reasons:  map[model.JobKey]model.Reason{},
+		said:     map[model.JobKey]model.Reason{},
+	}, nil
+}
+
+// Notify takes note of jobs that changed.
+func (w *Writer) Notify(c model.Change) {
+	for _, key := range c.Jobs {
+		if key.Source == model.FromVolcano {
+			w.schedule(key)
+		}
+	}
+}
+
+// Waits takes note of why a job waits; the zero Reason when it no longer does.
+func (w *Writer) Waits(key model.JobKey, reason model.Reason) {
+	w.mu.Lock()
+	if reason == (model.Reason{}) {
+		delete(w.reasons, key)
+	} else {
+		w.reasons[key] = reason
+	}
+	w.mu.Unlock()
+	w.schedule(key)
+}
+
+// schedule has a job written after a delay in which further changes join the write.
+func (w *Writer) schedule(key model.JobKey) {
+	delay := collected
+	if job := w.state.Head(key); job != nil && job.Group != nil && job.Counts.Total() == 0 {
+		delay = promptly
+	}
+	w.queue.AddAfter(key, delay)
+}
+
+// Run writes until the context ends.
+func (w *Writer) Run(ctx context.Context) {
+	logger := klog.FromContext(ctx).WithName("status")
+	ctx = klog.NewContext(ctx, logger)
+	// Core events with timestamps: Volcano's CLI and controllers look at lastTimestamp.
+	w.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: w.kube.CoreV1().Events("")})
+	defer w.events.Shutdown()
+	defer w.queue.ShutDown()
+
+	var running sync.WaitGroup
+	running.Go(func() { w.ensureQueues(ctx) })
+	for range workers {
+		running.Go(func() {
+			for w.step(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	w.queue.ShutDown()
+	running.Wait()
+}
+
+// step writes one job; false when the queue is shut down.
+func (w *Writer) step(ctx context.Context) bool {
+	key, quit := w.queue.Get()
+	if quit {
+		return false
+	}
+	defer w.queue.Done(key)
+	if err := w.sync(ctx, key); err != nil {
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).V(2).Info("Cannot write the state of a job; trying again", "job", key, "err", err)
+			w.queue.AddRateLimited(key)
+		}
+		return true
+	}
+	w.queue.Forget(key)
+	return true
+}
+
+func (w *Writer) reason(key model.JobKey) model.Reason {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reasons[key]
+}
+
+// sync writes what differs: the PodGroup's status, the conditions of waiting pods, an event when the reason is new.
+func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
+	job := w.state.Head(key)
+	reason := w.reason(key)
+	if job == nil {
+		w.mu.Lock()
+		delete(w.said, key)
+		w.mu.Unlock()
+		return nil
+	}
+	var group *volcano.PodGroup
+	if job.Group != nil {
+		group, _ = job.Group.Object.(*volcano.PodGroup)
+	}
+	if group != nil {
+		if err := w.writeGroup(ctx, job, group, reason); err != nil {
+			return err
+		}
+	}
+	w.say(job, reason)
+	if reason.FromNodes || job.Group == nil && reason != (model.Reason{}) {
+		return w.writePods(ctx, job, reason)
+	}
+	return nil
+}
+
+// say records an event on the PodGroup, or on the pods when there is none, if the reason is new.
+func (w *Writer) say(job *model.Job, reason model.Reason) {
+	w.mu.Lock()
+	before := w.said[job.Key]
+	news := !before.Same(reason)
+	if news {
+		w.said[job.Key] = reason
+	}
+	w.mu.Unlock()
+	if !news || job.Group == nil {
+		return
+	}
+	switch {
+	case reason != (model.Reason{}):
+		w.recorder.Event(job.Group.Object, corev1.EventTypeWarning, string(volcano.PodGroupUnschedulableType), reason.Message)
+	case job.Ready() && job.Counts.Total() > 0:
+		w.recorder.Event(job.Group.Object, corev1.EventTypeNormal, string(volcano.PodGroupScheduled), string(volcano.PodGroupReady))
+	}
+}
+
+// placeable returns the tasks of a job that wait for nodes.
+func (w *Writer) placeable(key model.JobKey) []*model.Task {
+	job := w.state.Job(key)
+	if job == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(job.Tasks), func(t *model.Task) bool { return !t.Placeable() })
+}
