@@ -16,6 +16,11 @@ var SchemeGroupVersion = schema.GroupVersion{Group: schedulerconfig.GroupName, V
 // AddToScheme registers the internal types.
 var AddToScheme = (&runtime.SchemeBuilder{addKnownTypes}).AddToScheme
 
+func init() {
+	// Upstream builds a second scheme, for defaults, from the same list.
+	schedulerconfig.SchemeBuilder.Register(addKnownTypes)
+}
+
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &GangArgs{})
 	return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/server"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -32,6 +33,7 @@ import (
 // New returns the command of the scheduler. It differs from upstream's in one default: pods that wait in Permit are
 // not nominated through the API first, which would be one more write for each member of a gang.
 func New() *cobra.Command {
+	SetFeatureDefaults()
 	opts := options.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "kube-scheduler",
@@ -39,13 +41,9 @@ func New() *cobra.Command {
 		Long: `The Kubernetes scheduler with Caldera's plugins: gangs that start whole or not at all, queues, and everything
 kube-scheduler does for ordinary pods. Flags, configuration and endpoints are those of kube-scheduler.`,
 		Args: cobra.NoArgs,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if err := SetFeatureDefaults(); err != nil {
-				return err
-			}
-			return opts.ComponentGlobalsRegistry.Set()
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, opts) },
+		// Feature gates are set before RunE.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return opts.ComponentGlobalsRegistry.Set() },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts) },
 	}
 	sets := opts.Flags
 	verflag.AddFlags(sets.FlagSet("global"))
@@ -58,13 +56,10 @@ kube-scheduler does for ordinary pods. Flags, configuration and endpoints are th
 	return cmd
 }
 
-// SetFeatureDefaults sets the defaults of the feature gates in which this scheduler differs from upstream.
-func SetFeatureDefaults() error {
-	err := utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.NominatedNodeNameForExpectation, false)
-	if err != nil {
-		return fmt.Errorf("setting the default of feature gate %s: %w", features.NominatedNodeNameForExpectation, err)
-	}
-	return nil
+// SetFeatureDefaults sets the defaults of the feature gates in which this scheduler differs from upstream. It must be
+// called before flags are built.
+func SetFeatureDefaults() {
+	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.NominatedNodeNameForExpectation, false))
 }
 
 // run is upstream's runCommand with our plugins.

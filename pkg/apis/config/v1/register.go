@@ -6,6 +6,7 @@ package v1
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
@@ -17,6 +18,11 @@ var localSchemeBuilder = &runtime.SchemeBuilder{addKnownTypes, RegisterDefaults}
 
 // AddToScheme registers the types with their defaults and conversions.
 func AddToScheme(scheme *runtime.Scheme) error { return localSchemeBuilder.AddToScheme(scheme) }
+
+func init() {
+	// Upstream builds a second scheme, for defaults, from the same list.
+	schedulerv1.SchemeBuilder.Register(AddToScheme)
+}
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &GangArgs{})
