@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/controlplane"
@@ -35,6 +36,7 @@ type cluster struct {
 
 	files     pki.Files
 	serverURL string
+	config    *rest.Config // the administrator's, without limits; protobuf
 	etcd      *embed.Etcd
 	server    *component
 	workers   []*component // kube-controller-manager and kubelets
@@ -154,8 +156,8 @@ func (c *cluster) startServer(ctx context.Context, fail context.CancelCauseFunc)
 	return nil
 }
 
-// bootstrap waits for the API server, starts the controllers and kubelets and creates the initial objects. interrupt
-// ends the creation of objects; the API server is waited for in any case.
+// bootstrap waits for the API server, starts the controllers, creates the initial objects and starts the kubelets.
+// interrupt ends the creation of objects; the API server is waited for in any case.
 func (c *cluster) bootstrap(ctx, interrupt context.Context, fail context.CancelCauseFunc) error {
 	client, crdClient, err := c.clients()
 	if err != nil {
@@ -168,8 +170,21 @@ func (c *cluster) bootstrap(ctx, interrupt context.Context, fail context.CancelC
 		return err
 	}
 	c.report("kube-apiserver is ready")
-	c.launchWorkers(fail, client)
+	if c.plan.controllers {
+		c.workers = append(c.workers, launch("kube-controller-manager", fail,
+			controlplane.ControllerManager{Kubeconfig: c.dir.Kubeconfig(), Files: c.files}.Run))
+	}
+	if err := c.createObjects(ctx, interrupt, client, crdClient); err != nil {
+		return err
+	}
+	if c.plan.kubelets { // only now: following thousands of creations would slow them down
+		c.workers = append(c.workers, launch("kubelets", fail, kubelets.Kubelets{Config: c.config, Log: c.log}.Run))
+	}
+	return nil
+}
 
+// createObjects installs the CRDs and creates the nodes.
+func (c *cluster) createObjects(ctx, interrupt context.Context, client kubernetes.Interface, crdClient clientset.Interface) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(interrupt, func() { cancel(context.Cause(interrupt)) })()
@@ -190,24 +205,16 @@ func (c *cluster) clients() (kubernetes.Interface, clientset.Interface, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	config.QPS = -1 // no client-side limit
+	config.QPS = -1                  // no client-side limit
+	config.DisableCompression = true // the loopback device is faster than gzip
 	crdClient, err := clientset.NewForConfig(config)
 	if err != nil {
 		return nil, nil, err
 	}
 	config.ContentType = runtime.ContentTypeProtobuf
+	c.config = config
 	client, err := kubernetes.NewForConfig(config)
 	return client, crdClient, err
-}
-
-func (c *cluster) launchWorkers(fail context.CancelCauseFunc, client kubernetes.Interface) {
-	if c.plan.controllers {
-		c.workers = append(c.workers, launch("kube-controller-manager", fail,
-			controlplane.ControllerManager{Kubeconfig: c.dir.Kubeconfig(), Files: c.files}.Run))
-	}
-	if c.plan.kubelets {
-		c.workers = append(c.workers, launch("kubelets", fail, kubelets.Kubelets{Client: client, Log: c.log}.Run))
-	}
 }
 
 func (c *cluster) ready() localcluster.Ready {

@@ -38,7 +38,7 @@ func (s APIServer) flags() []string {
 		"--service-cluster-ip-range=10.0.0.0/16",
 		// A loopback address cannot be an endpoint of the kubernetes service.
 		"--endpoint-reconciler-type=none",
-		"--client-ca-file=" + s.Files.CACert,
+		"--token-auth-file=" + s.Files.Tokens,
 		"--tls-cert-file=" + s.Files.ServingCert,
 		"--tls-private-key-file=" + s.Files.ServingKey,
 		"--service-account-issuer=https://kubernetes.default.svc",

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/kwok/pkg/kwok/controllers"
@@ -34,6 +34,8 @@ const (
 	// leaseDuration is long because nothing here acts on an expired lease: 5,000 nodes then cost 17 writes a second.
 	leaseDuration = 10 * time.Minute
 	leaseRenewal  = leaseDuration / 2
+	// leaseQPS spreads the first leases of many nodes over time, so that they do not compete with a test's own requests.
+	leaseQPS = 50
 
 	// podCIDR is where pod addresses come from; all nodes share it.
 	podCIDR = "10.64.0.0/10"
@@ -44,28 +46,38 @@ const (
 
 // Kubelets runs the simulation.
 type Kubelets struct {
-	Client kubernetes.Interface
+	Config *rest.Config
 	Log    io.Writer
 }
 
 // Run simulates until ctx ends. It returns an error only if it cannot start.
 func (k Kubelets) Run(ctx context.Context) error {
 	ctx = log.NewContext(ctx, log.NewLogger(k.Log, slog.LevelWarn))
+	client, err := kubernetes.NewForConfig(k.Config)
+	if err != nil {
+		return fmt.Errorf("building client: %w", err)
+	}
+	leaseConfig := rest.CopyConfig(k.Config)
+	leaseConfig.QPS, leaseConfig.Burst = leaseQPS, leaseQPS
+	leaseClient, err := kubernetes.NewForConfig(leaseConfig)
+	if err != nil {
+		return fmt.Errorf("building client: %w", err)
+	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: k.Client.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "localcluster-kubelets"})
 
-	f := newFeed(ctx, k.Client, recorder)
-	leases, leaseFactory, err := k.newLeases(f)
+	f := newFeed(ctx, client, recorder)
+	leases, leaseFactory, err := newLeases(leaseClient, f)
 	if err != nil {
 		return fmt.Errorf("configuring node leases: %w", err)
 	}
-	nodes, err := k.newNodes(recorder, leases)
+	nodes, err := newNodes(client, recorder, leases)
 	if err != nil {
 		return fmt.Errorf("configuring nodes: %w", err)
 	}
-	pods, err := k.newPods(f, recorder)
+	pods, err := newPods(client, f, recorder)
 	if err != nil {
 		return fmt.Errorf("configuring pods: %w", err)
 	}
@@ -87,14 +99,14 @@ func (k Kubelets) Run(ctx context.Context) error {
 	return nil
 }
 
-func (k Kubelets) newPods(f *feed, recorder record.EventRecorder) (*controllers.PodController, error) {
+func newPods(client kubernetes.Interface, f *feed, recorder record.EventRecorder) (*controllers.PodController, error) {
 	stages, err := podStages()
 	if err != nil {
 		return nil, err
 	}
 	return controllers.NewPodController(controllers.PodControllerConfig{
 		Clock:                clock.RealClock{},
-		TypedClient:          k.Client,
+		TypedClient:          client,
 		NodeCacheGetter:      f,
 		NodeGetFunc:          f.nodeInfo,
 		CIDR:                 podCIDR,
@@ -104,14 +116,14 @@ func (k Kubelets) newPods(f *feed, recorder record.EventRecorder) (*controllers.
 	})
 }
 
-func (k Kubelets) newNodes(recorder record.EventRecorder, leases *controllers.NodeLeaseController) (*controllers.NodeController, error) {
+func newNodes(client kubernetes.Interface, recorder record.EventRecorder, leases *controllers.NodeLeaseController) (*controllers.NodeController, error) {
 	stages, err := nodeStages()
 	if err != nil {
 		return nil, err
 	}
 	return controllers.NewNodeController(controllers.NodeControllerConfig{
 		Clock:                clock.RealClock{},
-		TypedClient:          k.Client,
+		TypedClient:          client,
 		Lifecycle:            stages,
 		PlayStageParallelism: parallelism / 4,
 		Recorder:             recorder,
@@ -121,14 +133,14 @@ func (k Kubelets) newNodes(recorder record.EventRecorder, leases *controllers.No
 }
 
 // newLeases also returns the informers the controller reads, to be started by the caller.
-func (k Kubelets) newLeases(nodes informer.Getter[*corev1.Node]) (*controllers.NodeLeaseController, informers.SharedInformerFactory, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(k.Client, 0,
+func newLeases(client kubernetes.Interface, nodes informer.Getter[*corev1.Node]) (*controllers.NodeLeaseController, informers.SharedInformerFactory, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithNamespace(corev1.NamespaceNodeLease), informers.WithTransform(stripManagedFields))
 	held := factory.Coordination().V1().Leases()
 	held.Informer()
 	leases, err := controllers.NewNodeLeaseController(controllers.NodeLeaseControllerConfig{
 		Clock:                clock.RealClock{},
-		TypedClient:          k.Client,
+		TypedClient:          client,
 		HolderIdentity:       holder,
 		LeaseDurationSeconds: uint(leaseDuration / time.Second),
 		LeaseParallelism:     parallelism / 4,
@@ -166,5 +178,3 @@ func stripManagedFields(obj any) (any, error) {
 	}
 	return obj, nil
 }
-
-var _ cache.TransformFunc = stripManagedFields

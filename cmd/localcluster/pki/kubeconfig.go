@@ -4,6 +4,8 @@
 package pki
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 
@@ -11,26 +13,26 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig writes the administrator's kubeconfig, readable by the owner only. Certificates are embedded, so the
-// file can be copied elsewhere.
+// WriteKubeconfig writes the administrator's kubeconfig, readable by the owner only. It refers to no other file, so it
+// can be copied elsewhere.
 func (f Files) WriteKubeconfig(path, server string) error {
-	content := map[string][]byte{}
-	for _, file := range []string{f.CACert, f.AdminCert, f.AdminKey} {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("writing kubeconfig: %w", err)
-		}
-		content[file] = data
-	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["localcluster"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: content[f.CACert]}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: content[f.AdminCert], ClientKeyData: content[f.AdminKey],
-	}
-	config.Contexts["localcluster"] = &clientcmdapi.Context{Cluster: "localcluster", AuthInfo: "admin"}
-	config.CurrentContext = "localcluster"
-	if err := clientcmd.WriteToFile(*config, path); err != nil { // creates the file with mode 0600
+	ca, caErr := os.ReadFile(f.CACert)
+	tokens, tokenErr := os.ReadFile(f.Tokens)
+	if err := errors.Join(caErr, tokenErr); err != nil {
 		return fmt.Errorf("writing kubeconfig: %w", err)
 	}
-	return os.Chmod(path, 0o600)
+	token, _, _ := bytes.Cut(tokens, []byte(","))
+	config := clientcmdapi.NewConfig()
+	config.Clusters["localcluster"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
+	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: string(token)}
+	config.Contexts["localcluster"] = &clientcmdapi.Context{Cluster: "localcluster", AuthInfo: "admin"}
+	config.CurrentContext = "localcluster"
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("encoding kubeconfig: %w", err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return fmt.Errorf("writing kubeconfig: %w", err)
+	}
+	return os.Chmod(path, 0o600) // WriteFile keeps the mode of a file that exists
 }
