@@ -34,6 +34,8 @@ type class struct {
 	order []int
 	next  int
 	heap  candidates
+	// deferred are candidates that failed a filter that looks at other nodes' pods; pods planned since may have helped.
+	deferred []*candidate
 	// entries maps a node to its candidate.
 	entries map[int]*candidate
 	scores  scorer
@@ -44,7 +46,9 @@ type class struct {
 	// trustRequests: a node whose idle resources are below the request is refused without running the filters. It is
 	// checked once that the filters agree.
 	trustRequests, checkedRequests bool
-	refusals                       refusals
+	// shortages are what nodes without room are said to lack, by position in the request.
+	shortages [][]string
+	refusals  refusals
 }
 
 // newClass runs PreFilter for the class and replays the pods planned so far.
@@ -60,13 +64,13 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		canFail:       p.ReservationCanFail(t.Pod),
 		entries:       map[int]*candidate{},
 		trustRequests: true,
-		refusals:      refusals{},
+		shortages:     shortages(t.Request),
 	}
 	c.demand()
 	result, status, _ := p.Framework.RunPreFilterPlugins(ctx, c.state, t.Pod)
 	switch {
 	case status.IsRejected():
-		c.refusals.all(status)
+		c.refusals.general = append(c.refusals.general, status.Message())
 		c.exhausted = true
 		return c, nil
 	case !status.IsSuccess():
@@ -132,13 +136,19 @@ func (c *class) scanOrder(result *fwk.PreFilterResult) {
 		}
 		return
 	}
+	for i := range o.nodes {
+		c.refusals.node(o, i, restricted)
+	}
 	for _, name := range sets.List(result.NodeNames) {
 		if i := o.index(name); i >= 0 {
 			c.order = append(c.order, i)
+			c.refusals.node(o, i, nil)
 		}
 	}
-	c.refusals["node(s) didn't match the pod's own restrictions"] += len(o.nodes) - len(c.order)
 }
+
+// restricted is the reason of nodes that PreFilter left out.
+var restricted = []string{"node(s) didn't match the nodes the pod is restricted to"}
 
 // addPod tells the class's filters of a pod planned on a node.
 func (c *class) addPod(ctx context.Context, pod fwk.PodInfo, node fwk.NodeInfo) error {
@@ -164,13 +174,39 @@ func (c *class) best(ctx context.Context) (*candidate, error) {
 			}
 			return e, nil
 		}
-		if c.exhausted {
+		again, err := c.retry(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case again:
+			continue
+		case c.exhausted:
 			return nil, nil
 		}
 		if err := c.scan(ctx); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// retry puts deferred candidates back that have not been filtered since the last pod was planned, and reports whether
+// there were any.
+func (c *class) retry(ctx context.Context) (bool, error) {
+	waiting := c.deferred
+	c.deferred = nil
+	for _, e := range waiting {
+		if e.checked == len(c.attempt.overlay.added) {
+			c.deferred = append(c.deferred, e)
+			continue
+		}
+		e.info = c.attempt.overlay.nodes[e.node]
+		if err := c.scores.update(ctx, c, e); err != nil {
+			return false, err
+		}
+		c.entries[e.node] = e
+		c.heap.push(e)
+	}
+	return len(c.heap) > 0, nil
 }
 
 // catchUp filters and scores again the nodes that got pods since the class last looked.
@@ -202,16 +238,19 @@ func (c *class) admit(ctx context.Context, e *candidate) bool {
 			return true
 		}
 		c.refuse(e, status)
+		if c.looksAround {
+			c.deferred = append(c.deferred, e)
+		}
 		return false
 	}
-	c.refusals.add(insufficient(e.info, c.task.Request))
+	c.refusals.node(c.attempt.overlay, e.node, c.insufficient(e.info))
 	c.remove(e)
 	return false
 }
 
 // refuse takes a node out of the class for a reason.
 func (c *class) refuse(e *candidate, status *fwk.Status) {
-	c.refusals.status(status)
+	c.refusals.node(c.attempt.overlay, e.node, status.Reasons())
 	c.remove(e)
 }
 
@@ -222,8 +261,8 @@ func (c *class) remove(e *candidate) {
 
 // rescan lets the class look at all nodes again: pods planned since may have made room for it.
 func (c *class) rescan() {
-	c.exhausted, c.next = false, 0
-	c.refusals = refusals{}
+	c.exhausted, c.next, c.deferred = false, 0, nil
+	c.demand()
 }
 
 // scan looks at further nodes until there is a sample of feasible ones with room for all tasks wanted, or no node is
@@ -306,9 +345,9 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 	for i, r := range results {
 		switch {
 		case r.places == 0:
-			c.refusals.add(insufficient(c.attempt.overlay.nodes[nodes[i]], c.task.Request))
+			c.refusals.node(c.attempt.overlay, nodes[i], c.insufficient(c.attempt.overlay.nodes[nodes[i]]))
 		case !r.status.IsSuccess():
-			c.refusals.status(r.status)
+			c.refusals.node(c.attempt.overlay, nodes[i], r.status.Reasons())
 		}
 	}
 	return results, nil

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -20,41 +19,53 @@ import (
 // insufficientPrefix begins the reason that upstream's NodeResourcesFit gives for each resource that is short.
 const insufficientPrefix = "Insufficient "
 
-// refusals counts the nodes that refused a class, by reason.
-type refusals map[string]int
-
-func (r refusals) add(reason string) { r[reason]++ }
-
-func (r refusals) status(status *fwk.Status) {
-	for _, reason := range status.Reasons() {
-		r[reason]++
-	}
+// refusals remembers why nodes refused a class: the last reasons of each node, and reasons that hold for all.
+type refusals struct {
+	byNode  [][]string
+	general []string
 }
 
-// all records a verdict that holds for every node.
-func (r refusals) all(status *fwk.Status) { r[status.Message()] = 0 }
-
-// main is the reason most nodes gave; equal counts are decided by name.
-func (r refusals) main() string {
-	reasons := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
-		return cmp.Or(-cmp.Compare(r[a], r[b]), cmp.Compare(a, b))
-	})
-	if len(reasons) == 0 {
-		return ""
+// node records why a node of the overlay refused; nil when it no longer does.
+func (r *refusals) node(overlay *overlay, node int, reasons []string) {
+	if r.byNode == nil {
+		if reasons == nil {
+			return
+		}
+		r.byNode = make([][]string, len(overlay.nodes))
 	}
-	return reasons[0]
+	r.byNode[node] = reasons
 }
 
-// String lists the reasons in upstream's form: "2 Insufficient cpu, 3 node(s) had untolerated taint(s)".
-func (r refusals) String() string {
-	parts := make([]string, 0, len(r))
-	for reason, n := range r {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, reason))
+// counts returns on how many nodes each reason was given.
+func (r *refusals) counts() map[string]int {
+	counts := map[string]int{}
+	for _, reasons := range r.byNode {
+		for _, reason := range reasons {
+			counts[reason]++
 		}
 	}
+	return counts
+}
+
+// summary returns the reason most nodes gave, and all reasons in upstream's form: "2 Insufficient cpu, 3 node(s) had
+// untolerated taint(s)". Equal counts are decided by name.
+func (r *refusals) summary() (main, all string) {
+	if len(r.general) > 0 {
+		return r.general[0], ""
+	}
+	counts := r.counts()
+	reasons := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(-cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b))
+	})
+	if len(reasons) == 0 {
+		return "no node fits", ""
+	}
+	parts := make([]string, len(reasons))
+	for i, reason := range reasons {
+		parts[i] = fmt.Sprintf("%d %s", counts[reason], reason)
+	}
 	slices.Sort(parts)
-	return strings.Join(parts, ", ")
+	return reasons[0], strings.Join(parts, ", ")
 }
 
 // reason explains why the requirement of the turn cannot be met: how far the plan got, what is short, by how much.
@@ -75,7 +86,7 @@ func (a *attempt) reason() model.Reason {
 		r.Message = prefix + "no node fits"
 		return r
 	}
-	main := c.refusals.main()
+	main, detail := c.refusals.summary()
 	r.Subject = main
 	if name, ok := strings.CutPrefix(main, insufficientPrefix); ok {
 		r.Subject = name
@@ -85,7 +96,7 @@ func (a *attempt) reason() model.Reason {
 		}
 		main = fmt.Sprintf("insufficient %s, short by %s", name, missing.Format())
 	}
-	if detail := c.refusals.String(); detail != "" {
+	if detail != "" {
 		main = fmt.Sprintf("%s; 0/%d nodes are available for the next one: %s", main, len(a.overlay.nodes), detail)
 	}
 	r.Message = prefix + main

@@ -42,17 +42,28 @@ func room(info fwk.NodeInfo, request resource.Vector) int {
 	return int(places)
 }
 
-// insufficient names the first resource a node is short of, in the words of upstream's NodeResourcesFit.
-func insufficient(info fwk.NodeInfo, request resource.Vector) string {
-	for _, a := range request {
+// insufficient gives the reasons a node without room has, in the words of upstream's NodeResourcesFit.
+func (c *class) insufficient(info fwk.NodeInfo) []string {
+	for i, a := range c.task.Request {
 		if left, known := idle(info, a.Name); known && a.Value > left {
-			if a.Name == corev1.ResourcePods {
-				return "Too many pods"
-			}
-			return insufficientPrefix + string(a.Name)
+			return c.shortages[i]
 		}
 	}
-	return "node(s) had no room"
+	return noRoom
+}
+
+var noRoom = []string{"node(s) had no room"}
+
+// shortages are the reasons for each resource of a request, built once a class.
+func shortages(request resource.Vector) [][]string {
+	reasons := make([][]string, len(request))
+	for i, a := range request {
+		reasons[i] = []string{insufficientPrefix + string(a.Name)}
+		if a.Name == corev1.ResourcePods {
+			reasons[i] = []string{"Too many pods"}
+		}
+	}
+	return reasons
 }
 
 // hopeless adds up the room of all nodes and reports whether it is below what the class must place. It also makes sure,
@@ -72,7 +83,7 @@ func (c *class) hopeless() bool {
 	}
 	for _, node := range c.order {
 		if info := c.attempt.overlay.nodes[node]; room(info, c.task.Request) == 0 {
-			c.refusals.add(insufficient(info, c.task.Request))
+			c.refusals.node(c.attempt.overlay, node, c.insufficient(info))
 		}
 	}
 	c.attempt.short, c.attempt.bound = c, len(c.attempt.placed)+places

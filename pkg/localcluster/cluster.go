@@ -147,9 +147,9 @@ func launch(o Options) (*Cluster, io.Reader, error) {
 	}
 	c.cmd.Stdout = writer
 	err = c.cmd.Start()
-	writer.Close() //nolint:errcheck,gosec // the child holds its own copy
+	writer.Close() //nolint:errcheck // the child holds its own copy
 	if err != nil {
-		reader.Close() //nolint:errcheck,gosec // nothing was read
+		reader.Close() //nolint:errcheck // nothing was read
 		return nil, nil, err
 	}
 	go func() {
@@ -183,18 +183,14 @@ func (c *Cluster) awaitReady(ctx context.Context, stdout io.Reader) error {
 			c.Ready = r.ready
 			return nil
 		}
-		<-c.exited                                                                                   // stdout ends when the child does
-		return fmt.Errorf("%w\n%s", errors.Join(c.exitErr, errIf(r.err != io.EOF, r.err)), c.output) //nolint:errorlint // io.EOF is never wrapped here
+		<-c.exited // stdout ends when the child does
+		if errors.Is(r.err, io.EOF) {
+			r.err = errors.New("it ended before it was ready")
+		}
+		return fmt.Errorf("%w\n%s", errors.Join(r.err, c.exitErr), c.output)
 	case <-ctx.Done():
 		return fmt.Errorf("%w\n%s", context.Cause(ctx), c.output)
 	}
-}
-
-func errIf(condition bool, err error) error {
-	if condition {
-		return err
-	}
-	return nil
 }
 
 // RESTConfig is the administrator's configuration, a copy with high client-side limits.
@@ -211,7 +207,7 @@ func (c *Cluster) Stop() error {
 }
 
 func (c *Cluster) stop() error {
-	c.stdin.Close() //nolint:errcheck,gosec // the child stops at the end of its input; an error means it has gone
+	c.stdin.Close() //nolint:errcheck // the child stops at the end of its input; an error means it has gone
 	select {
 	case <-c.exited:
 	case <-time.After(stopTimeout):
@@ -225,7 +221,7 @@ func (c *Cluster) stop() error {
 
 func (c *Cluster) kill() error {
 	err := fmt.Errorf("stopping local cluster: killed after %s\n%s", stopTimeout, c.output)
-	c.cmd.Process.Kill() //nolint:errcheck,gosec // it has just ended by itself, or the kill works
+	c.cmd.Process.Kill() //nolint:errcheck // it has just ended by itself, or the kill works
 	<-c.exited
 	if c.temporary && c.Dir != "" {
 		err = errors.Join(err, os.RemoveAll(c.Dir))

@@ -4,11 +4,13 @@
 package localcluster_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,9 +49,16 @@ func child(mode string) int {
 	case "hangs":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
+	case "starts another and hangs":
+		return parent()
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // a connection to it tells whether this process lives
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	dir := os.Getenv("LOCALCLUSTER_TEST_DIR")
-	ready := localcluster.Ready{Kubeconfig: filepath.Join(dir, "kubeconfig"), Dir: dir, Version: "v1.37.1"}
+	ready := localcluster.Ready{Kubeconfig: filepath.Join(dir, "kubeconfig"), Dir: dir, Server: listener.Addr().String(), Version: "v1.37.1"}
 	if err := errors.Join(
 		os.WriteFile(ready.Kubeconfig, []byte(kubeconfig), 0o600),
 		os.WriteFile(filepath.Join(dir, "args"), []byte(strings.Join(os.Args[1:], "\n")), 0o600),
@@ -60,6 +69,20 @@ func child(mode string) int {
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
+}
+
+// parent starts a cluster, prints its address and never ends by itself.
+func parent() int {
+	err := os.Setenv(childMode, "serves")
+	if err == nil {
+		var c *localcluster.Cluster
+		if c, err = localcluster.Start(context.Background(), localcluster.Options{Binary: os.Args[0]}); err == nil {
+			fmt.Println(c.Server)
+			select {}
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
 }
 
 // as makes the next start run this binary in the given mode; it returns the directory of the child.
@@ -138,6 +161,34 @@ func TestClusterSurvivesTheContextOfItsStart(t *testing.T) {
 		t.Errorf("stopping twice: %v", err)
 	}
 	<-c.Exited()
+}
+
+func TestClusterEndsWithAKilledParent(t *testing.T) {
+	as(t, "starts another and hangs")
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", strings.TrimSpace(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := errors.Join(conn.SetReadDeadline(time.Now().Add(time.Minute)), cmd.Process.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the cluster outlived its parent")
+	}
+	_ = cmd.Wait() // killed
 }
 
 func TestBuildHonoursThePrebuiltBinary(t *testing.T) {

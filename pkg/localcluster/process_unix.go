@@ -6,6 +6,7 @@
 package localcluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,13 +26,13 @@ func lockFile(path string) (unlock func(), err error) {
 	}
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if err != syscall.EINTR { //nolint:errorlint // a system call returns the bare number
+		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
 	if err != nil {
-		f.Close() //nolint:errcheck,gosec // the lock error is the one to report
+		f.Close() //nolint:errcheck // the lock error is the one to report
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
-	return func() { f.Close() }, nil //nolint:errcheck,gosec // closing releases the lock
+	return func() { f.Close() }, nil //nolint:errcheck // closing releases the lock
 }

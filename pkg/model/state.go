@@ -105,8 +105,12 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 	if key, ok := s.jobOf[t.UID]; ok {
 		e := s.jobs[key]
 		before := e.job.Tasks[e.index[t.UID]]
-		if before.Status == Allocated && t.Status == Pending {
+		switch {
+		case before.Status == Allocated && t.Status == Pending:
 			t = t.with(Allocated, before.Node)
+		case before.Completed() && !t.Completed():
+			// Live and finished pods are watched apart; this is late news from before the end.
+			return before
 		}
 		if key != t.Job {
 			s.dropTask(t.UID, c)
@@ -129,6 +133,19 @@ func (s *State) account(t *Task, c *Change) {
 	default:
 		c.Events |= PodPlaced
 	}
+}
+
+// LeavePod records that a pod is no longer among the live ones: it was deleted, or it finished. A pod that is known to
+// have finished stays in its job until it is deleted.
+func (s *State) LeavePod(uid types.UID) Change {
+	return s.write(func(c *Change) {
+		if t := s.task(uid); t == nil || !t.Completed() {
+			s.dropTask(uid, c)
+		}
+		if s.ledger.release(uid) {
+			c.Events |= RoomMade
+		}
+	})
 }
 
 // DeletePod forgets a pod.

@@ -86,6 +86,9 @@ type Task struct {
 // Placeable reports whether the task waits for a node and may get one.
 func (t *Task) Placeable() bool { return t.Status == Pending && !t.Gated }
 
+// Completed reports whether the task has finished, well or badly.
+func (t *Task) Completed() bool { return t.Status == Succeeded || t.Status == Failed }
+
 // with returns a copy of the task in another status, on another node.
 func (t *Task) with(status Status, node string) *Task {
 	c := *t

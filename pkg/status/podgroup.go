@@ -106,7 +106,7 @@ func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.
 		// A PodGroup without pods has no turns and so no reason; its queue still decides whether it may have pods.
 		reason = model.Reason{Kind: model.QueueNotFound, Subject: job.Queue}
 	}
-	after := Desired(job, group.Status, reason, metav1.Now(), string(uuid.NewUUID()))
+	after := Desired(job, group.Status, reason, metav1.NewTime(w.clock.Now()), string(uuid.NewUUID()))
 	if equal(group.Status, after) {
 		return nil
 	}

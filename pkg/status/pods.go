@@ -52,7 +52,7 @@ func (w *Writer) writePod(ctx context.Context, pod *corev1.Pod, reason, message 
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
-			ObservedGeneration: pod.Generation, LastTransitionTime: metav1.Now(),
+			ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(w.clock.Now()),
 		}}},
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
@@ -36,6 +37,8 @@ const (
 	promptly = 50 * time.Millisecond
 	// collected is the delay before any other job is written, so that the steps of a gang's start make one write.
 	collected = time.Second
+	// grace is how long pods may be missing before it is said.
+	grace = 3 * time.Second
 	// reporter names Caldera as the source of events.
 	reporter = "caldera-scheduler"
 )
@@ -46,6 +49,7 @@ type Writer struct {
 	kube     kubernetes.Interface
 	state    *model.State
 	queue    workqueue.TypedRateLimitingInterface[model.JobKey]
+	clock    clock.PassiveClock
 	events   record.EventBroadcaster
 	recorder record.EventRecorder
 	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
@@ -53,10 +57,16 @@ type Writer struct {
 
 	// mu guards reasons and said.
 	mu sync.Mutex
-	// reasons are why jobs wait.
-	reasons map[model.JobKey]model.Reason
+	// reasons are why jobs wait, and since when.
+	reasons map[model.JobKey]since
 	// said is the last event on each job.
 	said map[model.JobKey]model.Reason
+}
+
+// since is a reason and the time it was first given.
+type since struct {
+	model.Reason
+	at time.Time
 }
 
 // New returns a writer. It writes nothing before Run.
@@ -76,10 +86,11 @@ func New(config *rest.Config, kube kubernetes.Interface, state *model.State) (*W
 		volcano:  client,
 		kube:     kube,
 		state:    state,
+		clock:    clock.RealClock{},
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[model.JobKey]()),
 		events:   broadcaster,
 		recorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: reporter}),
-		reasons:  map[model.JobKey]model.Reason{},
+		reasons:  map[model.JobKey]since{},
 		said:     map[model.JobKey]model.Reason{},
 	}, nil
 }
@@ -99,7 +110,7 @@ func (w *Writer) Waits(key model.JobKey, reason model.Reason) {
 	if reason == (model.Reason{}) {
 		delete(w.reasons, key)
 	} else {
-		w.reasons[key] = reason
+		w.reasons[key] = since{Reason: reason, at: w.clock.Now()}
 	}
 	w.mu.Unlock()
 	w.schedule(key)
@@ -154,10 +165,19 @@ func (w *Writer) step(ctx context.Context) bool {
 	return true
 }
 
+// reason returns why a job waits, as far as it is to be told yet: that pods are missing is said only after their
+// controller had time to create them.
 func (w *Writer) reason(key model.JobKey) model.Reason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.reasons[key]
+	r := w.reasons[key]
+	if r.Kind == model.NotEnoughTasks || r.Kind == model.NotEnoughPodsOfTask {
+		if wait := grace - w.clock.Since(r.at); wait > 0 {
+			w.queue.AddAfter(key, wait)
+			return model.Reason{}
+		}
+	}
+	return r.Reason
 }
 
 // sync writes what differs: the PodGroup's status, the conditions of waiting pods, an event when the reason is new.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -68,7 +69,7 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 			func(n *corev1.Node) { state.DeleteNode(n.Name) })},
 		{factory.Core().V1().Pods().Informer(), handlers(
 			func(p *corev1.Pod) { state.UpsertPod(p) },
-			func(p *corev1.Pod) { state.DeletePod(p.UID) })},
+			func(p *corev1.Pod) { state.LeavePod(p.UID) })},
 		{factory.Core().V1().PersistentVolumes().Informer(), storage},
 		{factory.Core().V1().PersistentVolumeClaims().Informer(), storage},
 		{factory.Storage().V1().StorageClasses().Informer(), storage},
@@ -86,6 +87,43 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 		synced = append(synced, registration.HasSynced)
 	}
 	return synced, nil
+}
+
+// Finished feeds the model the pods that have finished, which the scheduler's own informer leaves out: members that
+// succeeded count toward the minimum of their gang. It returns once they have been delivered.
+func Finished(ctx context.Context, state *model.State, client kubernetes.Interface) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fmt.Sprintf("status.phase!=%s,status.phase!=%s,status.phase!=%s", corev1.PodPending, corev1.PodRunning, corev1.PodUnknown)
+		}),
+		informers.WithTransform(trimFinished))
+	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(handlers(
+		func(p *corev1.Pod) {
+			if model.JobOf(p).Source != model.FromPod {
+				state.UpsertPod(p)
+			}
+		},
+		func(p *corev1.Pod) { state.DeletePod(p.UID) }))
+	if err != nil {
+		return fmt.Errorf("watching finished pods: %w", err)
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return fmt.Errorf("waiting for finished pods: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// trimFinished keeps of a finished pod what says which job it belonged to and how it ended.
+func trimFinished(o any) (any, error) {
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	p.ManagedFields = nil
+	p.Spec = corev1.PodSpec{SchedulerName: p.Spec.SchedulerName, NodeName: p.Spec.NodeName, Priority: p.Spec.Priority}
+	p.Status = corev1.PodStatus{Phase: p.Status.Phase}
+	return p, nil
 }
 
 // Groups feeds the model from the group APIs that the API server serves: Volcano's PodGroups and Queues, and the

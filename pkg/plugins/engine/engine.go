@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 
@@ -87,19 +88,23 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	if err != nil {
 		return err
 	}
-	go e.run(ctx, config, synced)
+	go e.run(ctx, handle, config, synced)
 	return nil
 }
 
 // run watches from the start, so that a standby is ready at once, and acts once the scheduler leads.
-func (e *Engine) run(ctx context.Context, config *rest.Config, synced []cache.InformerSynced) {
+func (e *Engine) run(ctx context.Context, handle fwk.Handle, config *rest.Config, synced []cache.InformerSynced) {
 	logger := klog.FromContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return
 	}
-	if err := informer.Groups(ctx, e.State, config); err != nil {
+	err := informer.Finished(ctx, e.State, handle.ClientSet())
+	if err == nil {
+		err = informer.Groups(ctx, e.State, config)
+	}
+	if err != nil {
 		if ctx.Err() == nil {
-			logger.Error(err, "Cannot watch PodGroups; no batch pod will be scheduled")
+			logger.Error(err, "Cannot watch gangs; no batch pod will be scheduled")
 		}
 		return
 	}

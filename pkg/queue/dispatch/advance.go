@@ -130,9 +130,11 @@ func (d *Dispatcher) refresh(key model.JobKey) {
 	d.join(w)
 }
 
-// waits reports whether a job has something to wait for: tasks without a node, or a PodGroup to be mended.
+// waits reports whether a job has something to wait for: tasks without a node, members to make up its minimum, or a
+// PodGroup to be mended.
 func waits(job *model.Job) bool {
-	return job.Counts.Placeable() > 0 || job.Counts.PendingGated > 0 || job.Blocked().Kind == model.InvalidPodGroup
+	return job.Counts.Placeable() > 0 || job.Counts.PendingGated > 0 || job.Partial() ||
+		job.Blocked().Kind == model.InvalidPodGroup
 }
 
 // blocked says what keeps a job from having turns at all.

@@ -1,0 +1,160 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package env gives a test a real control plane and the scheduler: etcd, kube-apiserver, controllers and simulated
+// kubelets in a child process, the scheduler with our plugins and the shipped configuration in the test's own process,
+// where the race detector sees it.
+package env
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
+
+	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+)
+
+// Namespace is where tests create their objects.
+const Namespace = "default"
+
+// Env is one cluster, private to one test.
+type Env struct {
+	*localcluster.Cluster
+	Kube    kubernetes.Interface
+	Volcano volcanoclient.Interface
+	// Pods reads what the API server has told so far.
+	Pods corelisters.PodLister
+
+	observers []func(before, after *corev1.Pod)
+}
+
+// New starts a cluster that ends with the test. Observers see every change of a pod in order; before is nil for a new
+// pod, after is nil for one that is gone.
+func New(t *testing.T, o localcluster.Options, observers ...func(before, after *corev1.Pod)) *Env {
+	t.Helper()
+	cluster, err := localcluster.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	e := &Env{Cluster: cluster, observers: observers}
+	if e.Kube, err = kubernetes.NewForConfig(cluster.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	if e.Volcano, err = volcanoclient.NewForConfig(cluster.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	e.watchPods(t)
+	return e
+}
+
+func (e *Env) watchPods(t *testing.T) {
+	factory := informers.NewSharedInformerFactory(e.Kube, 0)
+	pods := factory.Core().V1().Pods()
+	tell := func(before, after *corev1.Pod) {
+		for _, observe := range e.observers {
+			observe(before, after)
+		}
+	}
+	_, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { tell(nil, o.(*corev1.Pod)) },
+		UpdateFunc: func(before, after any) { tell(before.(*corev1.Pod), after.(*corev1.Pod)) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			tell(o.(*corev1.Pod), nil)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Pods = pods.Lister()
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+}
+
+// Eventually waits until ok returns "", and fails the test with the last answer after the time.
+func Eventually(t *testing.T, within time.Duration, ok func() string) {
+	t.Helper()
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		problem := ok()
+		if problem == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("after %s: %s", within, problem)
+		}
+	}
+}
+
+// Consistently checks that ok returns "" all the time.
+func Consistently(t *testing.T, during time.Duration, ok func() string) {
+	t.Helper()
+	deadline := time.NewTimer(during)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if problem := ok(); problem != "" {
+			t.Fatal(problem)
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return
+		}
+	}
+}
+
+// PodGroup reads a PodGroup from the API server.
+func (e *Env) PodGroup(t *testing.T, name string) *volcano.PodGroup {
+	t.Helper()
+	g, err := e.Volcano.SchedulingV1beta1().PodGroups(Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Bound counts the live pods of a gang that have a node, and all of them.
+func (e *Env) Bound(t *testing.T, group string) (bound, all int) {
+	t.Helper()
+	for _, p := range e.Members(t, group) {
+		all++
+		if p.Spec.NodeName != "" {
+			bound++
+		}
+	}
+	return bound, all
+}
+
+// DeletePods deletes pods at once.
+func (e *Env) DeletePods(ctx context.Context, t *testing.T, pods ...*corev1.Pod) {
+	t.Helper()
+	for _, p := range pods {
+		err := e.Kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// GroupLabel carries a pod's gang as a label, for selectors in tests; the scheduler does not read it.
+const GroupLabel = "gang"
+
+// Gang describes a PodGroup and its pods.
+type Gang struct {
+	Name string
+	// Min is minMember; Size the number of pods.
+	Min, Size int
+	// CPU is what each pod asks for; empty: nothing at all.
+	CPU string
+	// Queue is left out when empty.
+	Queue string
+	// Roles is minTaskMember.
+	Roles map[string]int32
+	// Pod changes each pod before it is created.
+	Pod func(i int, p *corev1.Pod)
+}
+
+// PodGroup returns the gang's PodGroup.
+func (g Gang) PodGroup() *volcano.PodGroup {
+	return &volcano.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: Namespace},
+		Spec:       volcano.PodGroupSpec{MinMember: int32(g.Min), Queue: g.Queue, MinTaskMember: g.Roles},
+	}
+}
+
+// Member returns the gang's pod number i.
+func (g Gang) Member(i int) *corev1.Pod {
+	p := Pod(fmt.Sprintf("%s-%d", g.Name, i), g.CPU)
+	p.Labels = map[string]string{GroupLabel: g.Name}
+	p.Annotations = map[string]string{model.GroupNameAnnotation: g.Name}
+	if g.Pod != nil {
+		g.Pod(i, p)
+	}
+	return p
+}
+
+// Pod returns a pod for the batch profile that asks for so much CPU.
+func Pod(name, cpu string) *corev1.Pod {
+	requests := corev1.ResourceList{}
+	if cpu != "" {
+		requests[corev1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace},
+		Spec: corev1.PodSpec{
+			SchedulerName: "volcano",
+			Containers: []corev1.Container{{
+				Name: "work", Image: "registry.k8s.io/pause:3.10",
+				Resources: corev1.ResourceRequirements{Requests: requests},
+			}},
+		},
+	}
+}
+
+// CreateGroup creates the gang's PodGroup.
+func (e *Env) CreateGroup(t *testing.T, g Gang) {
+	t.Helper()
+	_, err := e.Volcano.SchedulingV1beta1().PodGroups(Namespace).Create(t.Context(), g.PodGroup(), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// CreatePods creates pods, many at a time.
+func (e *Env) CreatePods(t *testing.T, pods ...*corev1.Pod) {
+	t.Helper()
+	errs := make([]error, len(pods))
+	workqueue.ParallelizeUntil(t.Context(), 16, len(pods), func(i int) {
+		_, errs[i] = e.Kube.CoreV1().Pods(pods[i].Namespace).Create(t.Context(), pods[i], metav1.CreateOptions{})
+	})
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Create creates the gang's PodGroup and pods.
+func (e *Env) Create(t *testing.T, g Gang) {
+	t.Helper()
+	e.CreateGroup(t, g)
+	pods := make([]*corev1.Pod, g.Size)
+	for i := range pods {
+		pods[i] = g.Member(i)
+	}
+	e.CreatePods(t, pods...)
+}
+
+// Delete deletes the gang's PodGroup and pods.
+func (e *Env) Delete(t *testing.T, name string) {
+	t.Helper()
+	err := e.Volcano.SchedulingV1beta1().PodGroups(Namespace).Delete(t.Context(), name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	err = e.Kube.CoreV1().Pods(Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: GroupLabel + "=" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Members returns the gang's live pods by name.
+func (e *Env) Members(t *testing.T, name string) []*corev1.Pod {
+	t.Helper()
+	pods, err := e.Pods.Pods(Namespace).List(labels.SelectorFromSet(labels.Set{GroupLabel: name}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods
+}
+
+// AllBound returns a condition for Eventually: so many pods of the gang have nodes.
+func (e *Env) AllBound(t *testing.T, name string, want int) func() string {
+	return func() string {
+		if bound, all := e.Bound(t, name); bound != want {
+			return fmt.Sprintf("%d of %d pods of gang %s have nodes, want %d", bound, all, name, want)
+		}
+		return ""
+	}
+}
+
+// Waits returns a condition for Eventually: no pod of the gang has a node, and its PodGroup says why.
+func (e *Env) Waits(t *testing.T, name string, reason model.ReasonKind) func() string {
+	return func() string {
+		if bound, _ := e.Bound(t, name); bound > 0 {
+			return fmt.Sprintf("%d pods of gang %s have nodes, want none", bound, name)
+		}
+		for _, c := range e.PodGroup(t, name).Status.Conditions {
+			if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue && c.Reason == string(reason) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("PodGroup %s has no condition Unschedulable with reason %s", name, reason)
+	}
+}

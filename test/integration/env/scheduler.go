@@ -1,0 +1,108 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/scheduler"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+
+	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+)
+
+func init() { command.SetFeatureDefaults() }
+
+// StartScheduler runs the scheduler with the shipped configuration until the test ends or stop is called; stop returns
+// when it has ended.
+func (e *Env) StartScheduler(t *testing.T) (stop func()) {
+	t.Helper()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(1)))
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+	run := e.build(ctx, t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run()
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// Config reads the shipped configuration as the scheduler does: strictly, with defaults.
+func Config(t *testing.T) *schedulerconfig.KubeSchedulerConfiguration {
+	t.Helper()
+	data, err := manifests.All.ReadFile("config/scheduler-config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, _, err := scheme.Codecs.UniversalDecoder().Decode(data, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object.(*schedulerconfig.KubeSchedulerConfiguration)
+}
+
+// build makes a scheduler as kube-scheduler's own set-up does, minus what it has one of in a process: servers, metrics
+// endpoints, leader election.
+func (e *Env) build(ctx context.Context, t *testing.T) (run func()) {
+	config := Config(t)
+	rest := e.RESTConfig()
+	rest.QPS, rest.Burst = config.ClientConnection.QPS, int(config.ClientConnection.Burst)
+	client, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dynamicClient, err := dynamic.NewForConfig(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := scheduler.NewInformerFactory(client, 0, nil)
+	dynamicFactory := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	eng := engine.New()
+	sched, err := scheduler.New(ctx, client, factory, dynamicFactory, profile.NewRecorderFactory(broadcaster),
+		scheduler.WithProfiles(config.Profiles...),
+		scheduler.WithKubeConfig(rest),
+		scheduler.WithComponentConfigVersion(config.APIVersion),
+		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(eng)),
+		scheduler.WithParallelism(config.Parallelism),
+		scheduler.WithPodInitialBackoffSeconds(config.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxBackoffSeconds(config.PodMaxBackoffSeconds),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.LeadWhenScheduling(eng, sched)
+	return func() {
+		defer broadcaster.Shutdown()
+		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			t.Error(err)
+		}
+		factory.Start(ctx.Done())
+		dynamicFactory.Start(ctx.Done())
+		factory.WaitForCacheSync(ctx.Done())
+		if err := sched.WaitForHandlersSync(ctx); err != nil {
+			return
+		}
+		sched.Run(ctx)
+		factory.Shutdown()
+	}
+}
