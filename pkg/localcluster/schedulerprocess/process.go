@@ -6,6 +6,7 @@
 package schedulerprocess
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -20,14 +21,33 @@ import (
 // stopTimeout is how long Stop waits before it kills.
 const stopTimeout = 15 * time.Second
 
+// BinaryVariable is the environment variable that names a prebuilt scheduler; Build then builds nothing.
+const BinaryVariable = "CALDERA_KUBE_SCHEDULER"
+
+// Build builds the module's cmd/kube-scheduler into a directory and returns the binary.
+func Build(ctx context.Context, dir string) (string, error) {
+	if binary := os.Getenv(BinaryVariable); binary != "" {
+		return filepath.Abs(binary)
+	}
+	binary := filepath.Join(dir, "kube-scheduler")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/caldera-scheduler/caldera/cmd/kube-scheduler")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the scheduler: %w\n%s", err, output)
+	}
+	return binary, nil
+}
+
 // Options say what to run.
 type Options struct {
 	// Binary is the scheduler.
 	Binary string
 	// Kubeconfig is the cluster to serve.
 	Kubeconfig string
-	// Config is a KubeSchedulerConfiguration. It is run without leader election, and with QPS and Burst if they are set.
+	// Config is a KubeSchedulerConfiguration. It is run with QPS and Burst if they are set.
 	Config []byte
+	// LeaderElection leaves leader election as the configuration has it; otherwise it is off.
+	LeaderElection bool
 	// QPS limits the scheduler's requests a second, Burst how many may come at once.
 	QPS, Burst int
 	// Args are further command-line arguments.
@@ -98,7 +118,9 @@ func adapt(o Options) ([]byte, error) {
 		connection["qps"], connection["burst"] = o.QPS, o.Burst
 	}
 	config["clientConnection"] = connection
-	config["leaderElection"] = map[string]any{"leaderElect": false}
+	if !o.LeaderElection {
+		config["leaderElection"] = map[string]any{"leaderElect": false}
+	}
 	return yaml.Marshal(config)
 }
 

@@ -1,0 +1,143 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binary_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/test/integration/env"
+)
+
+const (
+	systemNamespace = "caldera-system"
+	serviceAccount  = "caldera-scheduler"
+)
+
+// apply creates every object of the shipped files.
+func apply(t *testing.T, e *env.Env, files ...string) {
+	t.Helper()
+	finder, err := discovery.NewDiscoveryClientForConfig(e.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(e.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))
+	for _, file := range files {
+		data, err := fs.ReadFile(manifests.All, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if len(object.Object) == 0 {
+				continue
+			}
+			kind := object.GroupVersionKind()
+			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if _, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+// kubeconfigOf writes a kubeconfig with a token of the scheduler's service account.
+func kubeconfigOf(t *testing.T, e *env.Env) string {
+	t.Helper()
+	token, err := e.Kube.CoreV1().ServiceAccounts(systemNamespace).CreateToken(t.Context(), serviceAccount,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := e.RESTConfig()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["local"] = &clientcmdapi.Cluster{
+		Server: rest.Host, CertificateAuthority: rest.CAFile, CertificateAuthorityData: rest.CAData,
+	}
+	config.AuthInfos["scheduler"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Contexts["local"] = &clientcmdapi.Context{Cluster: "local", AuthInfo: "scheduler"}
+	config.CurrentContext = "local"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestTheShippedRulesAreEnough runs the program as its service account, with the shipped configuration and leader
+// election, and lets it do everything it does: start a gang, refuse another with conditions and events, create queues.
+func TestTheShippedRulesAreEnough(t *testing.T) {
+	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=8,memory=32Gi"}})
+	apply(t, e, "deploy/namespace.yaml", "rbac/service-account.yaml", "rbac/roles.yaml", "rbac/bindings.yaml")
+	p := start(t, schedulerprocess.Options{Kubeconfig: kubeconfigOf(t, e), LeaderElection: true, Args: []string{"-v=2"}})
+
+	e.Create(t, env.Gang{Name: "fits", Min: 4, Size: 4, CPU: "2"})
+	env.Eventually(t, time.Minute, e.AllBound(t, "fits", 4))
+	e.Create(t, env.Gang{Name: "toobig", Min: 4, Size: 4, CPU: "8"})
+	env.Eventually(t, 30*time.Second, e.Waits(t, "toobig", model.NotEnoughResources))
+	env.Eventually(t, 30*time.Second, func() string {
+		events, err := e.Kube.CoreV1().Events(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=PodGroup,reason=Unschedulable"})
+		switch {
+		case err != nil:
+			return err.Error()
+		case len(events.Items) == 0:
+			return "there is no event Unschedulable on a PodGroup"
+		case events.Items[0].LastTimestamp.IsZero():
+			return "the event has no lastTimestamp"
+		}
+		return ""
+	})
+	for _, queue := range []string{model.RootQueue, model.DefaultQueue} {
+		if _, err := e.Volcano.SchedulingV1beta1().Queues().Get(t.Context(), queue, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(p.LogFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "forbidden") || strings.Contains(line, "Forbidden") {
+			t.Errorf("the shipped rules forbid something: %s", line)
+		}
+	}
+}
