@@ -227,5 +227,5 @@ func (c *cluster) ready() localcluster.Ready {
 
 // report tells the user what has happened and when.
 func (c *cluster) report(what string) {
-	fmt.Fprintf(c.log.terminal, "%6.1fs  %s\n", time.Since(c.plan.started).Seconds(), what) //nolint:errcheck // best effort
+	fmt.Fprintf(c.log.terminal, "%6.1fs  %s\n", time.Since(c.plan.started).Seconds(), what)
 }

@@ -45,7 +45,10 @@ func redirectLogs(path string, verbose bool) (*logFile, error) {
 		return nil, fmt.Errorf("redirecting crash reports: %w", err)
 	}
 	log.SetOutput(l)
-	return l, l.redirectKlog()
+	if err := l.redirectKlog(); err != nil {
+		return nil, fmt.Errorf("configuring klog: %w", err)
+	}
+	return l, nil
 }
 
 func (l *logFile) redirectKlog() error {
@@ -53,7 +56,7 @@ func (l *logFile) redirectKlog() error {
 	klog.InitFlags(flags)
 	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL"} {
 		if err := flags.Set(name, value); err != nil {
-			return fmt.Errorf("configuring klog: %w", err)
+			return err
 		}
 	}
 	klog.SetOutput(l)
@@ -63,7 +66,7 @@ func (l *logFile) redirectKlog() error {
 // Close flushes the log.
 func (l *logFile) Close() {
 	klog.Flush()
-	l.file.Close() //nolint:errcheck,gosec // nothing can be done about a log that cannot be closed
+	l.file.Close() //nolint:errcheck // nothing can be done about a log that cannot be closed
 }
 
 // showTail writes the last lines of the log to the terminal.
@@ -75,5 +78,5 @@ func (l *logFile) showTail() {
 	}
 	lines := bytes.SplitAfter(bytes.TrimRight(content, "\n"), []byte("\n"))
 	lines = lines[max(0, len(lines)-tailLines):]
-	fmt.Fprintf(l.terminal, "Last lines of %s:\n%s\n", l.file.Name(), bytes.Join(lines, nil)) //nolint:errcheck // best effort
+	fmt.Fprintf(l.terminal, "Last lines of %s:\n%s\n", l.file.Name(), bytes.Join(lines, nil))
 }

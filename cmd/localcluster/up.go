@@ -103,7 +103,7 @@ func (f *upFlags) run(ctx context.Context, stdout io.Writer, stdin io.Reader) (e
 	// Kubernetes ends the process when it sees no way on: the defers here do not run then.
 	klog.OsExit = func(code int) {
 		logs.showTail()
-		dir.Close() //nolint:errcheck,gosec // the process is lost already
+		dir.Close() //nolint:errcheck // the process is lost already
 		os.Exit(code)
 	}
 	c := &cluster{plan: plan, dir: dir, log: logs}

@@ -77,7 +77,7 @@ func parent() int {
 	if err == nil {
 		var c *localcluster.Cluster
 		if c, err = localcluster.Start(context.Background(), localcluster.Options{Binary: os.Args[0]}); err == nil {
-			fmt.Println(c.Server)
+			fmt.Fprintln(os.Stdout, c.Server)
 			select {}
 		}
 	}
@@ -181,7 +181,7 @@ func TestClusterEndsWithAKilledParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the other end goes away
 	if err := errors.Join(conn.SetReadDeadline(time.Now().Add(time.Minute)), cmd.Process.Kill()); err != nil {
 		t.Fatal(err)
 	}

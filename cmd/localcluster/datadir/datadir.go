@@ -43,7 +43,10 @@ func Open(path string) (*Dir, error) {
 		return nil, fmt.Errorf("locking %s: %w", d.path, err)
 	}
 	d.lock = lock
-	return d, d.placeSockets()
+	if err := d.placeSockets(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }
 
 func (d *Dir) create() error {

@@ -17,7 +17,7 @@ import (
 // ParseFlag reads one --node value: count=10,cpu=32,memory=256Gi,nvidia.com/gpu=8,label:zone=a,taint:k=v:NoSchedule.
 func ParseFlag(value string) (Shape, error) {
 	shape := Shape{}
-	for _, field := range strings.Split(value, ",") {
+	for field := range strings.SplitSeq(value, ",") {
 		field = strings.TrimSpace(field)
 		if err := shape.parseField(field); err != nil {
 			return Shape{}, fmt.Errorf("--node %q: %w", value, err)
@@ -124,7 +124,10 @@ func (f fileShape) shape() (Shape, error) {
 			return Shape{}, err
 		}
 	}
-	return shape, shape.complete()
+	if err := shape.complete(); err != nil {
+		return Shape{}, err
+	}
+	return shape, nil
 }
 
 // amountText accepts cpu: 8, cpu: 0.5 and cpu: "8"; the YAML decoder gives numbers as float64.
