@@ -25,8 +25,8 @@ const readyReason = "tasks in gang are ready to be scheduled"
 // Desired is the status a PodGroup should have. now stamps conditions that change, id names the change.
 func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason, now metav1.Time, id string) volcano.PodGroupStatus {
 	after := *before.DeepCopy()
-	short := reason != (model.Reason{}) && !job.Ready() && !onlyTerminating(job)
-	after.Phase = phase(job, before.Phase, reason, short)
+	short := reason != (model.Reason{}) && (!job.Ready() || !admitted(reason)) && !onlyTerminating(job)
+	after.Phase = phase(job, reason, short)
 	after.Running = int32(job.Counts.ByStatus[model.Running])
 	after.Succeeded = int32(job.Counts.ByStatus[model.Succeeded])
 	after.Failed = int32(job.Counts.ByStatus[model.Failed])
@@ -69,16 +69,21 @@ func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition
 
 // phase is Volcano's computation at session close (reference section 3.10). A job that may have turns is Inqueue: its
 // controller creates the pods from then on.
-func phase(job *model.Job, before volcano.PodGroupPhase, reason model.Reason, short bool) volcano.PodGroupPhase {
+func phase(job *model.Job, reason model.Reason, short bool) volcano.PodGroupPhase {
 	scheduled := job.Counts.Scheduled() + job.Counts.ReleasingPlaced
 	switch {
 	case short && job.Counts.ByStatus[model.Running] > 0:
 		return volcano.PodGroupUnknown
+	case short && scheduled == 0 && !admitted(reason):
+		return volcano.PodGroupPending
+	case job.Min() == 0 && scheduled == 0 && job.Counts.ByStatus[model.Pending] > 0:
+		// Volcano calls this Completed, because none of none is left to run.
+		return volcano.PodGroupInqueue
 	case scheduled >= job.Min() && scheduled == job.Counts.Completed():
 		return volcano.PodGroupCompleted
 	case scheduled >= job.Min():
 		return volcano.PodGroupRunning
-	case before == volcano.PodGroupInqueue || admitted(reason):
+	case admitted(reason):
 		return volcano.PodGroupInqueue
 	}
 	return volcano.PodGroupPending

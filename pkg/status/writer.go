@@ -102,6 +102,13 @@ func (w *Writer) Notify(c model.Change) {
 			w.schedule(key)
 		}
 	}
+	if c.Events&model.QueueChanged != 0 {
+		for job := range w.state.Snapshot().Jobs {
+			if job.Group != nil && job.Key.Source == model.FromVolcano {
+				w.schedule(job.Key)
+			}
+		}
+	}
 }
 
 // Waits takes note of why a job waits; the zero Reason when it no longer does.

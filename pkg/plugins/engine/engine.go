@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -95,16 +96,18 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 // run watches from the start, so that a standby is ready at once, and acts once the scheduler leads.
 func (e *Engine) run(ctx context.Context, handle fwk.Handle, config *rest.Config, synced []cache.InformerSynced) {
 	logger := klog.FromContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return
-	}
-	err := informer.Finished(ctx, e.State, handle.ClientSet())
-	if err == nil {
-		err = informer.Groups(ctx, e.State, config)
-	}
-	if err != nil {
+	watching, watchCtx := errgroup.WithContext(ctx)
+	watching.Go(func() error { return informer.Finished(ctx, e.State, handle.ClientSet()) })
+	watching.Go(func() error { return informer.Groups(ctx, e.State, config) })
+	watching.Go(func() error {
+		if !cache.WaitForCacheSync(watchCtx.Done(), synced...) {
+			return fmt.Errorf("waiting for nodes and pods: %w", context.Cause(watchCtx))
+		}
+		return nil
+	})
+	if err := watching.Wait(); err != nil {
 		if ctx.Err() == nil {
-			logger.Error(err, "Cannot watch gangs; no batch pod will be scheduled")
+			logger.Error(err, "Cannot watch the cluster; no batch pod will be scheduled")
 		}
 		return
 	}

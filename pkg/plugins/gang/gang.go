@@ -182,8 +182,8 @@ func (pl *Gang) lead(ctx context.Context, pod *corev1.Pod, job *model.Job) (stri
 		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
 	case len(plan.Placements) == 0:
 		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Message)
-		pl.engine.Dispatcher.Refused(pod.UID, plan.Reason)
-		return "", fwk.NewStatus(fwk.Unschedulable, plan.Reason.Message)
+		reason := pl.engine.Dispatcher.Refused(pod.UID, plan.Reason)
+		return "", fwk.NewStatus(fwk.Unschedulable, reason.Message)
 	}
 	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
 	for i, p := range plan.Placements {

@@ -215,18 +215,23 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 	return node
 }
 
-// Refused ends the turn because the plan does not hold; the job's lot is parked.
-func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) {
+// Refused ends the turn because the plan does not hold; the job's lot is parked. It returns the reason to give: that
+// of the first refusal as long as it is the same, so that messages do not change with every number.
+func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) model.Reason {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
 		d.turn = nil
 		d.changed[t.job] = true
 		if l := d.lots[t.lot]; l != nil {
+			if l.reason.Same(reason) {
+				reason = l.reason
+			}
 			d.park(l, reason, t.events)
 		}
 	}
 	d.mu.Unlock()
 	d.proceed()
+	return reason
 }
 
 // Reserved records that a member holds its node. The turn ends with the last one.

@@ -1,0 +1,203 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/events"
+	v1 "k8s.io/kube-scheduler/config/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// world is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile.
+type world struct {
+	planner *gang.Planner
+	state   *model.State
+}
+
+type nodeShape struct {
+	count       int
+	cpu, memory string
+	labels      map[string]string
+	taints      []corev1.Taint
+	// prefix of the names, default "node".
+	prefix string
+}
+
+type nodeShapes []nodeShape
+
+func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod) *world {
+	tb.Helper()
+	metrics.Register()
+	var nodes []*corev1.Node
+	for _, s := range shapes {
+		for i := range s.count {
+			nodes = append(nodes, s.node(i))
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	tb.Cleanup(cancel)
+	client := fake.NewClientset()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	snapshot := cache.NewSnapshot(running, nodes)
+	f, err := frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), defaultProfile(tb),
+		frameworkruntime.WithClientSet(client),
+		frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithSnapshotSharedLister(snapshot),
+		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
+		frameworkruntime.WithPodNominator(noNominations{}),
+	)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	state := model.NewState()
+	state.AddScheduler("volcano")
+	for _, n := range nodes {
+		state.UpsertNode(n)
+	}
+	for _, p := range running {
+		state.UpsertPod(p)
+	}
+	return &world{state: state, planner: &gang.Planner{
+		Framework:          f,
+		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
+		NewPodInfo:         func(p *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(p) },
+		SampleSize:         func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) },
+		ReservationCanFail: func(*corev1.Pod) bool { return false },
+	}}
+}
+
+// noNominations is a nominator without nominated pods.
+type noNominations struct{ fwk.PodNominator }
+
+func (noNominations) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
+
+// defaultProfile is upstream's default profile without what needs a cluster behind it.
+func defaultProfile(tb testing.TB) *schedulerconfig.KubeSchedulerProfile {
+	tb.Helper()
+	var versioned v1.KubeSchedulerConfiguration
+	scheme.Scheme.Default(&versioned)
+	var config schedulerconfig.KubeSchedulerConfiguration
+	if err := scheme.Scheme.Convert(&versioned, &config, nil); err != nil {
+		tb.Fatal(err)
+	}
+	profile := config.Profiles[0]
+	var enabled []schedulerconfig.Plugin
+	for _, p := range profile.Plugins.MultiPoint.Enabled {
+		switch p.Name {
+		case "DynamicResources", "NodeVolumeLimits", "DefaultPreemption", "GangScheduling":
+		default:
+			enabled = append(enabled, p)
+		}
+	}
+	profile.Plugins.MultiPoint.Enabled = enabled
+	return &profile
+}
+
+func (s nodeShape) node(i int) *corev1.Node {
+	prefix := s.prefix
+	if prefix == "" {
+		prefix = "node"
+	}
+	name := fmt.Sprintf("%s-%d", prefix, i)
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Spec:       corev1.NodeSpec{Taints: s.taints},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(s.cpu), corev1.ResourceMemory: resource.MustParse(s.memory),
+			corev1.ResourcePods: resource.MustParse("110"),
+		}},
+	}
+	for k, v := range s.labels {
+		n.Labels[k] = v
+	}
+	return n
+}
+
+var created = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+
+func pod(name, cpu string) *corev1.Pod {
+	requests := corev1.ResourceList{}
+	if cpu != "" {
+		requests[corev1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "default", UID: types.UID(name), CreationTimestamp: created,
+			Labels: map[string]string{}, Annotations: map[string]string{},
+		},
+		Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
+			Name: "c", Resources: corev1.ResourceRequirements{Requests: requests},
+		}}},
+	}
+}
+
+func onNode(p *corev1.Pod, node string) *corev1.Pod {
+	p.Spec.NodeName = node
+	p.Status.Phase = corev1.PodRunning
+	return p
+}
+
+// gangSpec is a PodGroup and its pods.
+type gangSpec struct {
+	name  string
+	group model.Group
+	pods  []*corev1.Pod
+}
+
+// gangOf returns a gang of size equal pods.
+func gangOf(name string, least, size int, cpu string, change ...func(i int, p *corev1.Pod)) gangSpec {
+	g := gangSpec{name: name, group: model.Group{Queue: model.DefaultQueue, MinMember: least, Created: created.Time}}
+	for i := range size {
+		p := pod(fmt.Sprintf("%s-%d", name, i), cpu)
+		p.Annotations[model.GroupNameAnnotation] = name
+		p.Labels["gang"] = name
+		for _, c := range change {
+			c(i, p)
+		}
+		g.pods = append(g.pods, p)
+	}
+	return g
+}
+
+// job puts the gang into the model and returns its job.
+func (w *world) job(g gangSpec) *model.Job {
+	key := model.JobKey{Source: model.FromVolcano, Namespace: "default", Name: g.name}
+	w.state.UpsertGroup(key, &g.group)
+	for _, p := range g.pods {
+		w.state.UpsertPod(p)
+	}
+	return w.state.Job(key)
+}
+
+func (w *world) plan(tb testing.TB, job *model.Job) gang.Plan {
+	tb.Helper()
+	plan, err := w.planner.Plan(context.Background(), job)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return plan
+}
