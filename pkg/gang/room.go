@@ -42,14 +42,16 @@ func room(info fwk.NodeInfo, request resource.Vector) int {
 	return int(places)
 }
 
-// insufficient gives the reasons a node without room has, in the words of upstream's NodeResourcesFit.
+// insufficient gives the reason a node without room has, or will have once it is full: the resource that allows the
+// fewest pods, in the words of upstream's NodeResourcesFit.
 func (c *class) insufficient(info fwk.NodeInfo) []string {
+	fewest, reasons := int64(math.MaxInt64), noRoom
 	for i, a := range c.task.Request {
-		if left, known := idle(info, a.Name); known && a.Value > left {
-			return c.shortages[i]
+		if left, known := idle(info, a.Name); known && a.Value > 0 && max(0, left)/a.Value < fewest {
+			fewest, reasons = max(0, left)/a.Value, c.shortages[i]
 		}
 	}
-	return noRoom
+	return reasons
 }
 
 var noRoom = []string{"node(s) had no room"}
@@ -82,9 +84,7 @@ func (c *class) hopeless() bool {
 		}
 	}
 	for _, node := range c.order {
-		if info := c.attempt.overlay.nodes[node]; room(info, c.task.Request) == 0 {
-			c.refusals.node(c.attempt.overlay, node, c.insufficient(info))
-		}
+		c.refusals.node(c.attempt.overlay, node, c.insufficient(c.attempt.overlay.nodes[node]))
 	}
 	c.attempt.short, c.attempt.bound = c, len(c.attempt.placed)+places
 	return true

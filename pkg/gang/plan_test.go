@@ -1,0 +1,221 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// placed counts the placements by the role of the task, or by "be" for best-effort tasks.
+func placed(plan gang.Plan) map[string]int {
+	counts := map[string]int{}
+	for _, p := range plan.Placements {
+		switch {
+		case p.Task.BestEffort:
+			counts["be"]++
+		default:
+			counts[p.Task.Role]++
+		}
+	}
+	return counts
+}
+
+func role(name string) func(int, *corev1.Pod) {
+	return func(_ int, p *corev1.Pod) { p.Annotations[model.RoleKey] = name }
+}
+
+// roles names the first n pods a, the rest b.
+func roles(a string, n int, b string) func(int, *corev1.Pod) {
+	return func(i int, p *corev1.Pod) {
+		p.Annotations[model.RoleKey] = a
+		if i >= n {
+			p.Annotations[model.RoleKey] = b
+		}
+	}
+}
+
+func cpuOf(index int, cpu string) func(int, *corev1.Pod) {
+	return func(i int, p *corev1.Pod) {
+		if i == index {
+			p.Spec.Containers[0].Resources.Requests = pod("", cpu).Spec.Containers[0].Resources.Requests
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	small := nodeShapes{{count: 2, cpu: "4", memory: "64Gi"}}
+	for name, tc := range map[string]struct {
+		nodes   nodeShapes
+		gang    gangSpec
+		min     map[string]int
+		want    map[string]int
+		message string
+	}{
+		"a gang that fits is placed whole": {
+			nodes: small, gang: gangOf("g", 8, 8, "1"), want: map[string]int{"": 8},
+		},
+		"a gang that is one pod too large is refused with what is short": {
+			nodes: small, gang: gangOf("g", 9, 9, "1"),
+			message: "8/9 tasks in gang schedulable: insufficient cpu, short by 1",
+		},
+		"the amount short is that of all members without a node": {
+			nodes: small, gang: gangOf("g", 5, 5, "2500m"),
+			message: "2/5 tasks in gang schedulable: insufficient cpu, short by 7500m",
+		},
+		"members beyond the minimum wait for turns of their own": {
+			nodes: small, gang: gangOf("g", 2, 6, "1"), want: map[string]int{"": 2},
+		},
+		"a minimum of zero places one task a turn": {
+			nodes: small, gang: gangOf("g", 0, 3, "1"), want: map[string]int{"": 1},
+		},
+		// Volcano test: minMember 1, roles master and worker, only a worker fits.
+		"a task that fits nowhere does not stop the others when they suffice": {
+			nodes: small, gang: gangOf("g", 1, 2, "1", roles("master", 1, "worker"), cpuOf(0, "8")),
+			want: map[string]int{"worker": 1},
+		},
+		// Volcano test: minMember 2, {master 1, worker 1}, two pods each.
+		"role minimums come first": {
+			nodes: small, gang: gangOf("g", 2, 4, "4", roles("master", 2, "worker")), min: map[string]int{"master": 1, "worker": 1},
+			want: map[string]int{"master": 1, "worker": 1},
+		},
+		"a role below its minimum refuses the gang": {
+			nodes: small, gang: gangOf("g", 3, 4, "4", roles("master", 2, "worker")), min: map[string]int{"master": 1, "worker": 2},
+			message: "2/3 tasks in gang schedulable: insufficient cpu",
+		},
+		// Reference section 2.5: role minimums are ignored when their sum is above minMember.
+		"role minimums above the total are ignored": {
+			nodes: small, gang: gangOf("g", 2, 2, "4", role("worker")), min: map[string]int{"master": 1, "worker": 3},
+			want: map[string]int{"worker": 2},
+		},
+		"best-effort members are placed along": {
+			nodes: small, gang: gangOf("g", 3, 3, "4", cpuOf(2, "")), want: map[string]int{"": 2, "be": 1},
+		},
+		"best-effort members that cannot be placed do not stop the gang": {
+			nodes: small, gang: gangOf("g", 3, 3, "4", cpuOf(2, ""), func(i int, p *corev1.Pod) {
+				if i == 2 {
+					p.Spec.NodeSelector = map[string]string{"nowhere": "true"}
+				}
+			}), want: map[string]int{"": 2},
+		},
+		"classes of one gang share the room": {
+			nodes: small, gang: gangOf("g", 4, 4, "3", cpuOf(2, "1"), cpuOf(3, "1")), want: map[string]int{"": 4},
+		},
+		"a cluster without nodes is said to be one": {
+			gang: gangOf("g", 2, 2, "1"), message: "the cluster has no nodes",
+		},
+		"taints that are not tolerated are named": {
+			nodes:   nodeShapes{{count: 3, cpu: "4", memory: "64Gi", taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}}},
+			gang:    gangOf("g", 1, 1, "1"),
+			message: "0/3 nodes are available for the next one: 3 node(s) had untolerated taint(s)",
+		},
+		"a node selector leaves out the other nodes": {
+			nodes: nodeShapes{{count: 2, cpu: "4", memory: "64Gi"}, {prefix: "big", count: 1, cpu: "8", memory: "64Gi", labels: map[string]string{"big": "true"}}},
+			gang: gangOf("g", 2, 2, "4", func(_ int, p *corev1.Pod) {
+				p.Spec.NodeSelector = map[string]string{"big": "true"}
+			}), want: map[string]int{"": 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.gang.group.MinTaskMember = tc.min
+			w := newWorld(t, tc.nodes, nil)
+			plan := w.plan(t, w.job(tc.gang))
+			if tc.message != "" {
+				if len(plan.Placements) > 0 || !strings.Contains(plan.Reason.Message, tc.message) {
+					t.Errorf("%d placed, reason %q; want none and %q", len(plan.Placements), plan.Reason.Message, tc.message)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, placed(plan)); diff != "" {
+				t.Errorf("placements by role (-want,+got)\n%s%s", diff, plan.Reason.Message)
+			}
+		})
+	}
+}
+
+// TestPlanAfterPartialStart plans only what is missing when members already hold nodes.
+func TestPlanAfterPartialStart(t *testing.T) {
+	g := gangOf("g", 4, 4, "1")
+	onNode(g.pods[0], "node-0")
+	onNode(g.pods[1], "node-1")
+	w := newWorld(t, nodeShapes{{count: 2, cpu: "2", memory: "8Gi"}}, g.pods[:2])
+	plan := w.plan(t, w.job(g))
+	if len(plan.Placements) != 2 {
+		t.Errorf("%d placed, want the 2 that are missing: %s", len(plan.Placements), plan.Reason.Message)
+	}
+}
+
+// TestAffinityBetweenRoles places a role that needs another beside it, though it comes first in order.
+func TestAffinityBetweenRoles(t *testing.T) {
+	near := func(i int, p *corev1.Pod) {
+		p.Labels["role"] = p.Annotations[model.RoleKey]
+		if i == 0 {
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "b"}},
+				}},
+			}}
+		}
+	}
+	w := newWorld(t, nodeShapes{{count: 5, cpu: "4", memory: "8Gi"}}, nil)
+	plan := w.plan(t, w.job(gangOf("g", 2, 2, "1", roles("a", 1, "b"), near)))
+	if len(plan.Placements) != 2 || plan.Placements[0].Node != plan.Placements[1].Node {
+		t.Errorf("placements %v, want both on one node: %s", plan.Placements, plan.Reason.Message)
+	}
+}
+
+// TestPlanAgreesWithArithmetic compares the planner with counting, on random nodes and gangs of one class: a gang fits
+// exactly when the nodes have as many places as it has members, and no node gets more pods than it has places.
+func TestPlanAgreesWithArithmetic(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var shapes nodeShapes
+		places := map[string]int{}
+		cpu := rapid.IntRange(1, 6).Draw(r, "cpu")
+		total := 0
+		for i := range rapid.IntRange(1, 8).Draw(r, "nodes") {
+			cores := rapid.IntRange(1, 12).Draw(r, "cores")
+			shapes = append(shapes, nodeShape{prefix: fmt.Sprintf("n%d", i), count: 1, cpu: fmt.Sprint(cores), memory: "64Gi"})
+			places[fmt.Sprintf("n%d-0", i)] = cores / cpu
+			total += cores / cpu
+		}
+		size := rapid.IntRange(1, 20).Draw(r, "size")
+		w := newWorld(t, shapes, nil)
+		plan := w.plan(t, w.job(gangOf("g", size, size, fmt.Sprint(cpu))))
+		if fits := len(plan.Placements) == size; fits != (total >= size) {
+			r.Fatalf("%d of %d placed with %d places: %s", len(plan.Placements), size, total, plan.Reason.Message)
+		}
+		for _, p := range plan.Placements {
+			if places[p.Node]--; places[p.Node] < 0 {
+				r.Fatalf("node %s got too many pods", p.Node)
+			}
+		}
+	})
+}
+
+// TestMayFitNeverRefusesWhatAPlanAccepts checks the cheap condition against the planner on random worlds.
+func TestMayFitNeverRefusesWhatAPlanAccepts(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		shapes := nodeShapes{
+			{prefix: "a", count: rapid.IntRange(0, 3).Draw(r, "a"), cpu: "4", memory: "8Gi"},
+			{prefix: "b", count: rapid.IntRange(0, 3).Draw(r, "b"), cpu: "16", memory: "4Gi"},
+		}
+		size := rapid.IntRange(1, 8).Draw(r, "size")
+		g := gangOf("g", rapid.IntRange(0, size).Draw(r, "min"), size, fmt.Sprint(rapid.IntRange(1, 8).Draw(r, "cpu")),
+			cpuOf(0, fmt.Sprint(rapid.IntRange(1, 20).Draw(r, "first"))))
+		w := newWorld(t, shapes, nil)
+		job := w.job(g)
+		if plan := w.plan(t, job); len(plan.Placements) > 0 && !gang.MayFit(job, w.state.Totals()) {
+			r.Fatalf("a plan places %d tasks of a job that may not fit", len(plan.Placements))
+		}
+	})
+}
