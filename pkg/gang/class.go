@@ -29,11 +29,14 @@ type class struct {
 	looksAround bool
 	// canFail: Reserve may refuse what Filter promised.
 	canFail bool
+	// uses is how many plans have used the candidates.
+	uses int
 
-	// order are the nodes the class may use, in scan order; next is the first that has not been looked at.
-	order []int
-	next  int
-	heap  candidates
+	// only are the nodes that PreFilter left, if it did not leave all.
+	only []int
+	// start is where the scan of the nodes began; next is how many have been looked at.
+	start, next int
+	heap        candidates
 	// deferred are candidates that failed a filter that looks at other nodes' pods; pods planned since may have helped.
 	deferred []*candidate
 	// entries maps a node to its candidate.
@@ -79,14 +82,17 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	c.looksAround = looksAround(t, c.state)
 	if c.looksAround {
 		for _, added := range a.overlay.added {
-			if err := c.addPod(ctx, added.pod, a.overlay.nodes[added.node]); err != nil {
+			if err := c.addPod(ctx, added.pod, a.overlay.at(added.node)); err != nil {
 				return nil, err
 			}
 		}
 	}
 	c.seen = len(a.overlay.added)
-	c.scanOrder(result)
-	return c, nil
+	c.restrict(result)
+	if c.looksAround || c.canFail || c.only != nil {
+		return c, nil
+	}
+	return c, c.adopt(ctx)
 }
 
 // demand counts how many tasks of the class the turn wants and how many it cannot do without.
@@ -126,25 +132,39 @@ func looksAround(t *model.Task, state fwk.CycleState) bool {
 	return !skipped.Has("InterPodAffinity") || !skipped.Has("PodTopologySpread")
 }
 
-// scanOrder fixes the nodes to look at, beginning where the last plan's scan ended.
-func (c *class) scanOrder(result *fwk.PreFilterResult) {
-	o := c.attempt.overlay
+// restrict fixes the nodes to look at.
+func (c *class) restrict(result *fwk.PreFilterResult) {
+	c.start = c.attempt.planner.start
 	if result.AllNodes() {
-		c.order = make([]int, len(o.nodes))
-		for i := range c.order {
-			c.order[i] = (c.attempt.planner.start + i) % len(o.nodes)
-		}
 		return
 	}
+	o := c.attempt.overlay
 	for i := range o.nodes {
 		c.refusals.node(o, i, restricted)
 	}
+	c.only = []int{}
 	for _, name := range sets.List(result.NodeNames) {
 		if i := o.index(name); i >= 0 {
-			c.order = append(c.order, i)
+			c.only = append(c.only, i)
 			c.refusals.node(o, i, nil)
 		}
 	}
+}
+
+// size is the number of nodes the class may use.
+func (c *class) size() int {
+	if c.only != nil {
+		return len(c.only)
+	}
+	return len(c.attempt.overlay.nodes)
+}
+
+// node returns node number i in scan order, which begins where the last plan's scan ended.
+func (c *class) node(i int) int {
+	if c.only != nil {
+		return c.only[i]
+	}
+	return (c.start + i) % len(c.attempt.overlay.nodes)
 }
 
 // restricted is the reason of nodes that PreFilter left out.
@@ -160,6 +180,7 @@ func (c *class) addPod(ctx context.Context, pod fwk.PodInfo, node fwk.NodeInfo) 
 
 // best returns the best node left, or nil. What it returns passes the filters with everything planned so far.
 func (c *class) best(ctx context.Context) (*candidate, error) {
+	c.looksAround = c.looksAround || len(c.attempt.overlay.repelling) > 0
 	if err := c.catchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -199,7 +220,7 @@ func (c *class) retry(ctx context.Context) (bool, error) {
 			c.deferred = append(c.deferred, e)
 			continue
 		}
-		e.info = c.attempt.overlay.nodes[e.node]
+		e.see(c.attempt.overlay)
 		if err := c.scores.update(ctx, c, e); err != nil {
 			return false, err
 		}
@@ -230,10 +251,9 @@ func (c *class) catchUp(ctx context.Context) error {
 
 // admit filters a candidate again and removes it when it no longer fits.
 func (c *class) admit(ctx context.Context, e *candidate) bool {
-	e.info = c.attempt.overlay.nodes[e.node]
-	e.checked = len(c.attempt.overlay.added)
+	e.see(c.attempt.overlay)
 	if room(e.info, c.task.Request) > 0 || !c.trustRequests {
-		status := c.attempt.planner.Framework.RunFilterPluginsWithNominatedPods(ctx, c.state, c.pod, e.info)
+		status := c.runFilters(ctx, e.info)
 		if status.IsSuccess() {
 			return true
 		}
@@ -272,13 +292,16 @@ func (c *class) scan(ctx context.Context) error {
 	sample := p.SampleSize(len(c.attempt.overlay.nodes))
 	places, found := 0, 0
 	if c.next == 0 {
-		if short := c.hopeless(); short {
+		if short := c.hopeless(ctx); short {
 			c.exhausted = true
 			return errHopeless
 		}
 	}
-	for c.next < len(c.order) && (found < sample || places < c.wanted) {
-		chunk := c.order[c.next:min(len(c.order), c.next+max(sample, c.wanted-places))]
+	for c.next < c.size() && (found < sample || places < c.wanted) {
+		chunk := make([]int, min(c.size()-c.next, max(sample, c.wanted-places)))
+		for i := range chunk {
+			chunk[i] = c.node(c.next + i)
+		}
 		results, err := c.filter(ctx, chunk)
 		if err != nil {
 			return err
@@ -293,7 +316,7 @@ func (c *class) scan(ctx context.Context) error {
 		c.next += len(chunk)
 		c.attempt.scanned = max(c.attempt.scanned, c.next)
 	}
-	c.exhausted = c.next == len(c.order)
+	c.exhausted = c.next == c.size()
 	if found == 0 {
 		return nil
 	}
@@ -305,7 +328,8 @@ func (c *class) heapAdd(node int) {
 		return
 	}
 	o := c.attempt.overlay
-	e := &candidate{node: node, rank: len(c.entries), info: o.nodes[node], checked: len(o.added)}
+	e := &candidate{node: node, name: o.at(node).Node().Name, rank: len(c.entries)}
+	e.see(o)
 	c.entries[node] = e
 	c.heap.push(e)
 }
@@ -324,12 +348,12 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f.Parallelizer().Until(ctx, len(nodes), func(i int) {
-		info := c.attempt.overlay.nodes[nodes[i]]
+		info := c.attempt.overlay.at(nodes[i])
 		places := room(info, c.task.Request)
 		if places == 0 && c.trustRequests {
 			return
 		}
-		status := f.RunFilterPluginsWithNominatedPods(ctx, c.state, c.pod, info)
+		status := c.runFilters(ctx, info)
 		if status.Code() == fwk.Error {
 			failure.Store(status)
 			cancel()
@@ -345,7 +369,7 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 	for i, r := range results {
 		switch {
 		case r.places == 0:
-			c.refusals.node(c.attempt.overlay, nodes[i], c.insufficient(c.attempt.overlay.nodes[nodes[i]]))
+			c.refusals.node(c.attempt.overlay, nodes[i], c.insufficient(c.attempt.overlay.at(nodes[i])))
 		case !r.status.IsSuccess():
 			c.refusals.node(c.attempt.overlay, nodes[i], r.status.Reasons())
 		}
@@ -362,7 +386,7 @@ func (c *class) extend(nodes []int, results []verdict) error {
 		var passed []fwk.NodeInfo
 		for i, r := range results {
 			if r.places > 0 && r.status.IsSuccess() {
-				passed = append(passed, c.attempt.overlay.nodes[nodes[i]])
+				passed = append(passed, c.attempt.overlay.at(nodes[i]))
 			}
 		}
 		if len(passed) == 0 {
@@ -380,7 +404,7 @@ func (c *class) extend(nodes []int, results []verdict) error {
 			names.Insert(n.Node().Name)
 		}
 		for i := range results {
-			if r := &results[i]; r.places > 0 && r.status.IsSuccess() && !names.Has(c.attempt.overlay.nodes[nodes[i]].Node().Name) {
+			if r := &results[i]; r.places > 0 && r.status.IsSuccess() && !names.Has(c.attempt.overlay.at(nodes[i]).Node().Name) {
 				r.status = fwk.NewStatus(fwk.Unschedulable, "node(s) were refused by extender "+extender.Name())
 			}
 		}

@@ -12,7 +12,10 @@ import (
 // candidate is a node that passes the filters of a class.
 type candidate struct {
 	node int
-	info fwk.NodeInfo
+	name string
+	// info is the node as last looked at, generation which state of it that was.
+	info       fwk.NodeInfo
+	generation int64
 	// checked is how many planned pods the last filtering knew of.
 	checked int
 	// parts are the weighted scores by plugin, total their sum.
@@ -23,6 +26,13 @@ type candidate struct {
 	rank int
 	// at is the position in the heap.
 	at int
+}
+
+// see takes the node as it is on the overlay now.
+func (e *candidate) see(o *overlay) {
+	e.info = o.at(e.node)
+	e.generation = e.info.GetGeneration()
+	e.checked = len(o.added)
 }
 
 // candidates is a heap with the best node at index 0.

@@ -4,18 +4,20 @@
 package gang
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // overlay is the scheduler's snapshot with the pods planned so far. Only nodes that got a pod are copied.
 type overlay struct {
-	// nodes are the nodes of the snapshot, replaced by a copy once a pod is planned for them.
 	nodes []fwk.NodeInfo
-	// copied maps the nodes that have been replaced.
-	copied map[int]bool
-	// added are the planned pods and the nodes they went to, in the same order.
+	// copies are the nodes that got a pod, by position.
+	copies map[int]fwk.NodeInfo
+	// added are the planned pods and the nodes they went to, in order.
 	added []planned
-	byKey map[string]int
+	// repelling are required anti-affinity terms of planned pods.
+	repelling []repelling
+	byName    map[string]int
 }
 
 // planned is a pod on the overlay.
@@ -24,32 +26,62 @@ type planned struct {
 	node int
 }
 
+// repelling is a term that keeps the pods it matches off the nodes with a label value.
+type repelling struct {
+	term  fwk.AffinityTerm
+	value string
+}
+
 func newOverlay(nodes []fwk.NodeInfo) *overlay {
-	own := make([]fwk.NodeInfo, len(nodes))
-	copy(own, nodes)
-	return &overlay{nodes: own, copied: map[int]bool{}}
+	return &overlay{nodes: nodes, copies: map[int]fwk.NodeInfo{}}
+}
+
+// at returns a node with the pods planned on it.
+func (o *overlay) at(node int) fwk.NodeInfo {
+	if info, ok := o.copies[node]; ok {
+		return info
+	}
+	return o.nodes[node]
 }
 
 // add puts a pod on a node and returns the node as it is then.
 func (o *overlay) add(node int, pod fwk.PodInfo) fwk.NodeInfo {
-	if !o.copied[node] {
-		o.copied[node] = true
-		o.nodes[node] = o.nodes[node].Snapshot()
+	info, ok := o.copies[node]
+	if !ok {
+		info = o.nodes[node].Snapshot()
+		o.copies[node] = info
 	}
-	o.nodes[node].AddPodInfo(pod)
+	info.AddPodInfo(pod)
 	o.added = append(o.added, planned{pod: pod, node: node})
-	return o.nodes[node]
+	for _, term := range pod.GetRequiredAntiAffinityTerms() {
+		if value, ok := info.Node().Labels[term.TopologyKey]; ok {
+			o.repelling = append(o.repelling, repelling{term: term, value: value})
+		}
+	}
+	return info
+}
+
+// repels reports whether a planned pod's anti-affinity keeps a pod off a node. InterPodAffinity decides in PreFilter,
+// by the pods of the snapshot, whether it has anything to filter; it does not ask again when pods are added.
+func (o *overlay) repels(pod *corev1.Pod, info fwk.NodeInfo) bool {
+	for i := range o.repelling {
+		r := &o.repelling[i]
+		if value, ok := info.Node().Labels[r.term.TopologyKey]; ok && value == r.value && r.term.Matches(pod, nil) {
+			return true
+		}
+	}
+	return false
 }
 
 // index returns the position of a node by name, or -1.
 func (o *overlay) index(name string) int {
-	if o.byKey == nil {
-		o.byKey = make(map[string]int, len(o.nodes))
+	if o.byName == nil {
+		o.byName = make(map[string]int, len(o.nodes))
 		for i, n := range o.nodes {
-			o.byKey[n.Node().Name] = i
+			o.byName[n.Node().Name] = i
 		}
 	}
-	if i, ok := o.byKey[name]; ok {
+	if i, ok := o.byName[name]; ok {
 		return i
 	}
 	return -1

@@ -22,7 +22,9 @@ import (
 type Framework interface {
 	RunPreFilterPlugins(context.Context, fwk.CycleState, *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string])
 	RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, podToSchedule *corev1.Pod, podInfoToAdd fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
+	RunFilterPlugins(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status
 	RunFilterPluginsWithNominatedPods(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status
+	NominatedPodsForNode(nodeName string) []fwk.PodInfo
 	RunPreScorePlugins(context.Context, fwk.CycleState, *corev1.Pod, []fwk.NodeInfo) *fwk.Status
 	RunRawScorePlugins(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) ([]fwk.PluginScore, *fwk.Status)
 	NormalizeScores(context.Context, fwk.CycleState, *corev1.Pod, []fwk.NodePluginScores) *fwk.Status
@@ -50,6 +52,7 @@ type Planner struct {
 
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
+	memo  memo
 }
 
 // Placement is one task and the node planned for it.
@@ -96,6 +99,7 @@ func (p *Planner) Plan(ctx context.Context, job *model.Job) (plan Plan, err erro
 	if !a.quota.met() || len(a.placed) == 0 {
 		return Plan{Reason: a.reason()}, nil
 	}
+	p.memo.keep(a)
 	return Plan{Placements: a.placed, Fragile: a.fragile}, nil
 }
 

@@ -174,6 +174,64 @@ func TestAffinityBetweenRoles(t *testing.T) {
 	}
 }
 
+// TestAntiAffinityBetweenRoles keeps a role without terms of its own off the nodes of one that cannot bear it.
+func TestAntiAffinityBetweenRoles(t *testing.T) {
+	far := func(i int, p *corev1.Pod) {
+		p.Labels["role"] = p.Annotations[model.RoleKey]
+		if i < 2 {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "b"}},
+				}},
+			}}
+		}
+	}
+	w := newWorld(t, nodeShapes{{count: 3, cpu: "4", memory: "8Gi"}}, nil)
+	plan := w.plan(t, w.job(gangOf("g", 6, 6, "1", roles("a", 2, "b"), far)))
+	roleOn := map[string]string{}
+	for _, p := range plan.Placements {
+		if before, ok := roleOn[p.Node]; ok && before != p.Task.Role {
+			t.Errorf("node %s got members of both roles", p.Node)
+		}
+		roleOn[p.Node] = p.Task.Role
+	}
+	if len(plan.Placements) != 6 {
+		t.Errorf("%d placed, want 6: %s", len(plan.Placements), plan.Reason.Message)
+	}
+}
+
+// TestEqualJobsInARowAreSpread plans many equal jobs, each on what the ones before left: what a planner remembers must
+// not hide that nodes have filled up.
+func TestEqualJobsInARowAreSpread(t *testing.T) {
+	const nodes, jobs = 4, 8
+	shapes := nodeShapes{{count: nodes, cpu: "4", memory: "64Gi"}}
+	var running []*corev1.Pod
+	remembering := newWorld(t, shapes, nil)
+	for i := range jobs + 1 {
+		g := gangOf(fmt.Sprintf("g%d", i), 2, 2, "1", func(_ int, p *corev1.Pod) { p.Labels = nil })
+		w := newWorld(t, shapes, running)
+		planner := *w.planner
+		remembering.planner.Framework = planner.Framework
+		plan, err := remembering.planner.Plan(t.Context(), w.job(g))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fits := len(plan.Placements) == 2; fits != (i < jobs) {
+			t.Fatalf("job %d of %d: %d placed: %s", i, jobs, len(plan.Placements), plan.Reason.Message)
+		}
+		for n, p := range plan.Placements {
+			running = append(running, onNode(pod(fmt.Sprintf("g%d-%d", i, n), "1"), p.Node))
+		}
+	}
+	perNode := map[string]int{}
+	for _, p := range running {
+		perNode[p.Spec.NodeName]++
+	}
+	if diff := cmp.Diff(map[string]int{"node-0": 4, "node-1": 4, "node-2": 4, "node-3": 4}, perNode); diff != "" {
+		t.Errorf("pods per node (-want,+got)\n%s", diff)
+	}
+}
+
 // TestPlanAgreesWithArithmetic compares the planner with counting, on random nodes and gangs of one class: a gang fits
 // exactly when the nodes have as many places as it has members, and no node gets more pods than it has places.
 func TestPlanAgreesWithArithmetic(t *testing.T) {

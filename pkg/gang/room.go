@@ -70,21 +70,23 @@ func shortages(request resource.Vector) [][]string {
 
 // hopeless adds up the room of all nodes and reports whether it is below what the class must place. It also makes sure,
 // on the first node without room, that the filters agree with the arithmetic.
-func (c *class) hopeless() bool {
+func (c *class) hopeless(ctx context.Context) bool {
 	if !c.checkedRequests {
-		c.checkRequests()
+		c.checkRequests(ctx)
 	}
 	if !c.trustRequests || c.needed == 0 {
 		return false
 	}
 	places := 0
-	for _, node := range c.order {
-		if places += room(c.attempt.overlay.nodes[node], c.task.Request); places >= c.needed {
+	for i := range c.size() {
+		node := c.node(i)
+		if places += room(c.attempt.overlay.at(node), c.task.Request); places >= c.needed {
 			return false
 		}
 	}
-	for _, node := range c.order {
-		c.refusals.node(c.attempt.overlay, node, c.insufficient(c.attempt.overlay.nodes[node]))
+	for i := range c.size() {
+		node := c.node(i)
+		c.refusals.node(c.attempt.overlay, node, c.insufficient(c.attempt.overlay.at(node)))
 	}
 	c.attempt.short, c.attempt.bound = c, len(c.attempt.placed)+places
 	return true
@@ -92,15 +94,16 @@ func (c *class) hopeless() bool {
 
 // checkRequests turns the arithmetic off for profiles in which a node without room for the request is no obstacle
 // (NodeResourcesFit disabled or told to ignore the resource).
-func (c *class) checkRequests() {
+func (c *class) checkRequests(ctx context.Context) {
 	c.checkedRequests = true
-	for _, node := range c.order {
-		info := c.attempt.overlay.nodes[node]
+	for i := range c.size() {
+		node := c.node(i)
+		info := c.attempt.overlay.at(node)
 		if room(info, c.task.Request) > 0 {
 			continue
 		}
 		// The node may also be refused for another reason; then the arithmetic stays on, and does no harm.
-		status := c.attempt.planner.Framework.RunFilterPluginsWithNominatedPods(context.Background(), c.state, c.pod, info)
+		status := c.runFilters(ctx, info)
 		c.trustRequests = !status.IsSuccess()
 		return
 	}

@@ -28,7 +28,9 @@ var identityLabels = map[string]bool{
 
 // classOf digests what filters and scorers read of a pod: everything in the spec that bears on a node, the namespace
 // and the labels. Pods that bring volumes or claims of their own differ by the names of these.
-func classOf(pod *corev1.Pod) Class {
+// The shape is the same without labels and namespace: pods of equal shape are treated alike by plugins that look at
+// no other pods.
+func classOf(pod *corev1.Pod) (class, shape Class) {
 	spec := corev1.PodSpec{
 		NodeSelector:              pod.Spec.NodeSelector,
 		NodeName:                  pod.Spec.NodeName,
@@ -70,6 +72,7 @@ func classOf(pod *corev1.Pod) Class {
 	if ownVolumes {
 		h.Write([]byte(pod.Name))
 	}
+	shape = Class(h.Sum(nil))
 	fmt.Fprintf(h, "\x00%s", pod.Namespace)
 	selected := selectedKeys(&pod.Spec)
 	for _, key := range slices.Sorted(maps.Keys(pod.Labels)) {
@@ -77,7 +80,7 @@ func classOf(pod *corev1.Pod) Class {
 			fmt.Fprintf(h, "\x00%s=%s", key, pod.Labels[key])
 		}
 	}
-	return Class(h.Sum(nil))
+	return Class(h.Sum(nil)), shape
 }
 
 // placementParts keeps of containers what a node is asked for: requests, ports, images.

@@ -72,9 +72,9 @@ func JobOf(pod *corev1.Pod) JobKey {
 // NewTask reads a pod. The status is the one of Volcano's pod-to-task table (reference section 2.3).
 func NewTask(pod *corev1.Pod) *Task {
 	request := resource.OfPod(pod)
-	var class Class
+	var class, shape Class
 	if pod.Spec.NodeName == "" {
-		class = classOf(pod)
+		class, shape = classOf(pod)
 	}
 	return &Task{
 		UID:        pod.UID,
@@ -82,6 +82,7 @@ func NewTask(pod *corev1.Pod) *Task {
 		Job:        JobOf(pod),
 		Role:       roleOf(pod),
 		Class:      class,
+		Shape:      shape,
 		Request:    request,
 		Priority:   priorityOf(pod),
 		Status:     statusOf(pod),

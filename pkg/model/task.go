@@ -67,6 +67,8 @@ type Task struct {
 	Role string
 	// Class is equal for pods that any node treats alike; see classOf. It is zero once the pod has a node.
 	Class Class
+	// Shape is the class without labels and namespace.
+	Shape Class
 	// Request is what the pod asks of its node.
 	Request resource.Vector
 	// Priority is "volcano.sh/task-priority" when it is a number, else the pod's priority, else 1.

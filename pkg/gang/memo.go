@@ -1,0 +1,118 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+const (
+	// memoShapes is how many shapes are remembered from one plan to the next.
+	memoShapes = 16
+	// memoUses is how often the candidates of a shape are used before the nodes are sampled anew.
+	memoUses = 64
+)
+
+// memo remembers the candidates of shapes, so that many equal jobs in a row, and the single tasks of an elastic one,
+// do not each filter and score the same sample of nodes. A node that changed since is recognised by its generation and
+// looked at again; upstream's opportunistic batching does the same for single pods.
+type memo struct {
+	shapes map[model.Class]*class
+	// nodes is the number of nodes the candidates were chosen from.
+	nodes int
+}
+
+// keep remembers the classes of a plan that held.
+func (m *memo) keep(a *attempt) {
+	if m.nodes != len(a.overlay.nodes) || len(m.shapes) > memoShapes || m.shapes == nil {
+		m.shapes, m.nodes = map[model.Class]*class{}, len(a.overlay.nodes)
+	}
+	for _, c := range a.classes {
+		if c.reusable() {
+			c.attempt = nil
+			m.shapes[c.task.Shape] = c
+		}
+	}
+}
+
+// reusable reports whether the candidates of the class depend on nothing but their nodes and the pod's own spec.
+func (c *class) reusable() bool {
+	return !c.looksAround && !c.canFail && c.only == nil && len(c.heap) > 0 && c.uses < memoUses && !scoresLookAround(c.state)
+}
+
+// scoresLookAround reports whether a score of the class depends on pods of other nodes.
+func scoresLookAround(state fwk.CycleState) bool {
+	skipped := state.GetSkipScorePlugins()
+	return !skipped.Has("InterPodAffinity") || !skipped.Has("PodTopologySpread")
+}
+
+// adopt takes over the candidates that an earlier plan found for the shape, and looks at those again whose nodes
+// changed since. It does nothing when there are none, or when they were chosen under other conditions.
+func (c *class) adopt(ctx context.Context) error {
+	a := c.attempt
+	m := &a.planner.memo
+	old := m.shapes[c.task.Shape]
+	if old == nil || m.nodes != len(a.overlay.nodes) || !c.state.GetSkipFilterPlugins().Equal(old.state.GetSkipFilterPlugins()) {
+		return nil
+	}
+	delete(m.shapes, c.task.Shape)
+	infos := make([]fwk.NodeInfo, len(old.heap))
+	for i, e := range old.heap {
+		if infos[i] = a.overlay.at(e.node); infos[i].Node().Name != e.name {
+			return nil
+		}
+	}
+	status := a.planner.Framework.RunPreScorePlugins(ctx, c.state, c.pod, infos)
+	if !status.IsSuccess() {
+		return scoreError(c, status)
+	}
+	if !c.state.GetSkipScorePlugins().Equal(old.state.GetSkipScorePlugins()) {
+		return nil
+	}
+	c.take(old)
+	var changed []*candidate
+	for i, e := range c.heap {
+		if infos[i].GetGeneration() != e.generation {
+			changed = append(changed, e)
+		}
+		e.checked = len(a.overlay.added)
+	}
+	for _, e := range changed {
+		if !c.admit(ctx, e) {
+			continue
+		}
+		if err := c.scores.update(ctx, c, e); err != nil {
+			return err
+		}
+		c.heap.fix(e)
+	}
+	return nil
+}
+
+// take makes the candidates of another class those of c.
+func (c *class) take(old *class) {
+	c.start, c.next, c.exhausted = old.start, old.next, old.exhausted
+	c.heap, c.entries = old.heap, old.entries
+	c.scores, c.uses = old.scores, old.uses+1
+	c.checkedRequests, c.trustRequests = old.checkedRequests, old.trustRequests
+}
+
+// runFilters runs the class's filters on a node, with the pods nominated to it if there are any.
+func (c *class) runFilters(ctx context.Context, info fwk.NodeInfo) *fwk.Status {
+	if c.attempt.overlay.repels(c.pod, info) {
+		return repelled
+	}
+	f := c.attempt.planner.Framework
+	if len(f.NominatedPodsForNode(info.Node().Name)) == 0 {
+		return f.RunFilterPlugins(ctx, c.state, c.pod, info)
+	}
+	return f.RunFilterPluginsWithNominatedPods(ctx, c.state, c.pod, info)
+}
+
+// repelled is upstream's verdict of InterPodAffinity on such a node.
+var repelled = fwk.NewStatus(fwk.Unschedulable, "node(s) didn't satisfy existing pods anti-affinity rules")
