@@ -1,0 +1,160 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
+
+	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+const (
+	// nodes and gpusPerNode are what the examples are made for.
+	nodes       = 20
+	gpusPerNode = 8
+	// schedulerTimeout is how long the scheduler may take to become active; it takes two seconds.
+	schedulerTimeout = time.Minute
+)
+
+// stage is the cluster and the scheduler.
+type stage struct {
+	cluster   *localcluster.Cluster
+	scheduler *schedulerprocess.Process
+	// dir holds the scheduler's configuration and log.
+	dir string
+}
+
+// build starts the cluster, then the scheduler. Whatever it started is in the stage, also if it fails.
+func (s *stage) build(ctx context.Context, o options, p *progress) (err error) {
+	binary, err := beside("localcluster")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(binary); err != nil || os.Getenv(localcluster.BinaryVariable) != "" {
+		binary = "" // the package finds or builds it
+	}
+	if o.scheduler == "" {
+		if o.scheduler, err = beside("kube-scheduler"); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(o.scheduler); err != nil {
+		return fmt.Errorf("looking for the scheduler: %w (run make build, or name it with --scheduler)", err)
+	}
+	if s.dir, err = os.MkdirTemp("", "caldera-demo-"); err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	p.say("starting etcd, kube-apiserver, controllers and %d simulated nodes with %d GPUs each", nodes, gpusPerNode)
+	s.cluster, err = localcluster.Start(ctx, localcluster.Options{
+		Binary: binary,
+		Nodes:  nodes,
+		Shapes: []string{fmt.Sprintf("cpu=32,memory=256Gi,nvidia.com/gpu=%d", gpusPerNode)},
+
+		Progress: p,
+	})
+	if err != nil {
+		return err
+	}
+	p.say("Kubernetes %s is ready; starting %s with manifests/config/scheduler-config.yaml",
+		s.cluster.Version, filepath.Base(o.scheduler))
+	if err := s.startScheduler(ctx, o.scheduler); err != nil {
+		return err
+	}
+	p.say("the scheduler is ready")
+	return nil
+}
+
+// beside returns the path of another program in the directory of this one.
+func beside(name string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this program: %w", err)
+	}
+	return filepath.Join(filepath.Dir(self), name), nil
+}
+
+// startScheduler returns when the scheduler is active: it then has created the default queue.
+func (s *stage) startScheduler(ctx context.Context, binary string) error {
+	config, err := manifests.All.ReadFile("config/scheduler-config.yaml")
+	if err != nil {
+		return fmt.Errorf("reading the scheduler's configuration: %w", err)
+	}
+	s.scheduler, err = schedulerprocess.Start(schedulerprocess.Options{
+		Binary: binary, Kubeconfig: s.cluster.Kubeconfig, Config: config, Args: []string{"--v=3"}, Dir: s.dir,
+	})
+	if err != nil {
+		return err
+	}
+	client, err := volcanoclient.NewForConfig(s.cluster.RESTConfig())
+	if err != nil {
+		return fmt.Errorf("building a client: %w", err)
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, schedulerTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := s.ended(); err != nil {
+			return false, err
+		}
+		_, last = client.SchedulingV1beta1().Queues().Get(ctx, model.DefaultQueue, metav1.GetOptions{})
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the scheduler's queue %q: %w", model.DefaultQueue, errors.Join(err, last))
+	}
+	return nil
+}
+
+// ended returns an error if the cluster or the scheduler has stopped by itself.
+func (s *stage) ended() error {
+	select {
+	case <-s.cluster.Exited():
+		return errors.New("the cluster has stopped by itself")
+	case <-s.scheduler.Exited():
+		return fmt.Errorf("the scheduler has stopped by itself:\n%s", tail(s.scheduler.LogFile))
+	default:
+		return nil
+	}
+}
+
+// tail returns the last lines of a log.
+func tail(path string) string {
+	const size = 4 << 10
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content[max(0, len(content)-size):])
+}
+
+// strike stops everything. The scheduler's log is left behind if it may be needed.
+func (s *stage) strike(keepLog bool) error {
+	var errs []error
+	if s.scheduler != nil {
+		if _, err := s.scheduler.Stop(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if s.cluster != nil {
+		errs = append(errs, s.cluster.Stop())
+	}
+	switch {
+	case s.dir == "":
+	case keepLog && s.scheduler != nil:
+		fmt.Fprintln(os.Stderr, "The scheduler's log is", s.scheduler.LogFile)
+	default:
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}

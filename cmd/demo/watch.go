@@ -1,0 +1,89 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
+	volcanoinformers "volcano.sh/apis/pkg/client/informers/externalversions"
+
+	"github.com/caldera-scheduler/caldera/cmd/demo/history"
+)
+
+// observer writes what the API server tells into the history.
+type observer struct {
+	mu      sync.Mutex // guards history
+	history *history.History
+}
+
+// look calls read with the history as it is.
+func (o *observer) look(read func(*history.History)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	read(o.history)
+}
+
+// watch feeds the history with every event on pods and PodGroups until stop is called. The API server ends only after
+// its watches have.
+func (o *observer) watch(ctx context.Context, config *rest.Config) (stop func(), err error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("building a client: %w", err)
+	}
+	groups, err := volcanoclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("building a client: %w", err)
+	}
+	core := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(metav1.NamespaceDefault))
+	_, err = core.Core().V1().Pods().Informer().AddEventHandler(handlers(
+		func(h *history.History, p *corev1.Pod) { h.Pod(p, time.Now()) },
+		func(h *history.History, p *corev1.Pod) { h.PodGone(p, time.Now()) }, o))
+	if err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	batch := volcanoinformers.NewSharedInformerFactoryWithOptions(groups, 0, volcanoinformers.WithNamespace(metav1.NamespaceDefault))
+	_, err = batch.Scheduling().V1beta1().PodGroups().Informer().AddEventHandler(handlers(
+		func(h *history.History, g *volcano.PodGroup) { h.Group(g) },
+		func(*history.History, *volcano.PodGroup) {}, o))
+	if err != nil {
+		return nil, fmt.Errorf("watching PodGroups: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	core.Start(ctx.Done())
+	batch.Start(ctx.Done())
+	core.WaitForCacheSync(ctx.Done())
+	batch.WaitForCacheSync(ctx.Done())
+	return func() {
+		cancel()
+		core.Shutdown()
+		batch.Shutdown()
+	}, nil
+}
+
+// handlers tells the history of objects that are there and of objects that are gone.
+func handlers[T any](put, remove func(*history.History, T), o *observer) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { o.look(func(h *history.History) { put(h, object.(T)) }) },
+		UpdateFunc: func(_, object any) { o.look(func(h *history.History) { put(h, object.(T)) }) },
+		DeleteFunc: func(object any) {
+			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			if gone, ok := object.(T); ok {
+				o.look(func(h *history.History) { remove(h, gone) })
+			}
+		},
+	}
+}
