@@ -5,12 +5,14 @@
 package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/server"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/cache"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	basecompatibility "k8s.io/component-base/compatibility"
@@ -78,11 +80,22 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 		return err
 	}
 	LeadWhenScheduling(e, sched)
+	if !cc.ComponentConfig.DelayCacheUntilActive {
+		nodesFirst(ctx, cc.InformerFactory.Core().V1().Nodes().Informer())
+	}
 	if mutable, ok := gate.(featuregate.MutableFeatureGate); ok {
 		mutable.AddMetrics()
 	}
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	return app.Run(ctx, cc, sched)
+}
+
+// nodesFirst delivers the nodes before the pods. For each node that appears the scheduling queue goes through all pods
+// behind the gate: 5,000 nodes that come after 10,000 pods take seconds, before them nothing. Upstream starts the
+// informer again with the others, which does nothing but log a line.
+func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
+	go nodes.RunWithContext(ctx)
+	cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced)
 }
 
 // LeadWhenScheduling lets the engine act from the moment the scheduler asks for its first pod, which it does as soon

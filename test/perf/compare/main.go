@@ -29,6 +29,7 @@ type workload struct {
 	qps                int
 	keepLogs           string
 	only               string
+	binary             string
 }
 
 func main() {
@@ -48,6 +49,7 @@ func main() {
 	flags.IntVar(&w.qps, "qps", 5000, "client-side request limit of both schedulers, requests/s")
 	flags.StringVar(&w.keepLogs, "logs", "", "directory for the schedulers' logs (default: a temporary one)")
 	flags.StringVar(&w.only, "only", "", "run only this scheduler: caldera or stock")
+	flags.StringVar(&w.binary, "binary", "", "measure this build of Caldera instead of the checkout's")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := cmd.ExecuteContext(ctx); err != nil {
@@ -108,11 +110,16 @@ func prepare(ctx context.Context, w workload) ([]contender, error) {
 			continue
 		}
 		pkg := "./cmd/kube-scheduler"
-		if !c.gangs {
+		switch {
+		case !c.gangs:
 			pkg = "k8s.io/kubernetes/cmd/kube-scheduler"
+		case w.binary != "":
+			c.binary, pkg = w.binary, ""
 		}
-		if err := build(ctx, c.binary, pkg); err != nil {
-			return nil, err
+		if pkg != "" {
+			if err := build(ctx, c.binary, pkg); err != nil {
+				return nil, err
+			}
 		}
 		list = append(list, c)
 	}
