@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,16 +103,15 @@ func (s *stage) startScheduler(ctx context.Context, binary string) error {
 	if err != nil {
 		return fmt.Errorf("building a client: %w", err)
 	}
-	var last error
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, schedulerTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := s.ended(); err != nil {
 			return false, err
 		}
-		_, last = client.SchedulingV1beta1().Queues().Get(ctx, model.DefaultQueue, metav1.GetOptions{})
-		return last == nil, nil
+		_, err := client.SchedulingV1beta1().Queues().Get(ctx, model.DefaultQueue, metav1.GetOptions{})
+		return err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the scheduler's queue %q: %w", model.DefaultQueue, errors.Join(err, last))
+		return fmt.Errorf("waiting for the scheduler to create the queue %q: %w", model.DefaultQueue, err)
 	}
 	return nil
 }
@@ -130,12 +130,13 @@ func (s *stage) ended() error {
 
 // tail returns the last lines of a log.
 func tail(path string) string {
-	const size = 4 << 10
+	const last = 5
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	return string(content[max(0, len(content)-size):])
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-last):], "\n")
 }
 
 // strike stops everything. The scheduler's log is left behind if it may be needed.
