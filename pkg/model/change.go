@@ -16,7 +16,8 @@ const (
 	NodeChanged
 	// NodeLost: a node disappeared.
 	NodeLost
-	// PodPlaced: a pod was placed, which can satisfy the affinity of others.
+	// PodPlaced: a pod was placed, or changed in its labels or began to terminate on its node, which can satisfy the
+	// affinity and spread terms of others.
 	PodPlaced
 	// StorageChanged: a volume, claim, storage class or storage driver changed.
 	StorageChanged

@@ -52,9 +52,12 @@ type ledger struct {
 	largest resource.Vector
 }
 
+// holding is what a pod takes of its node, and what the affinity and spread terms of other pods look at.
 type holding struct {
-	node    string
-	request resource.Vector
+	node        string
+	request     resource.Vector
+	labels      map[string]string
+	terminating bool
 }
 
 func newLedger() ledger {
@@ -114,20 +117,27 @@ func (l *ledger) forgetEmpty(name string, n *node) {
 	}
 }
 
-// hold records that a pod is on a node and what it asks there, replacing what was known of it.
-func (l *ledger) hold(uid types.UID, nodeName string, request resource.Vector) (freed bool) {
+// hold records what a pod holds, replacing what was known of it, and returns what that can help.
+func (l *ledger) hold(uid types.UID, h holding) Event {
 	before, had := l.pods[uid]
-	if had && before.node == nodeName && slices.Equal(before.request, request) {
-		return false
+	if had && before.node == h.node && slices.Equal(before.request, h.request) {
+		l.pods[uid] = h
+		if before.terminating == h.terminating && maps.Equal(before.labels, h.labels) {
+			return 0
+		}
+		return PodPlaced
 	}
 	l.release(uid)
-	l.pods[uid] = holding{node: nodeName, request: request}
-	n := l.at(nodeName)
-	n.used.Add(request)
+	l.pods[uid] = h
+	n := l.at(h.node)
+	n.used.Add(h.request)
 	if n.known {
-		l.used.Add(request)
+		l.used.Add(h.request)
 	}
-	return had
+	if had {
+		return RoomMade | PodPlaced
+	}
+	return PodPlaced
 }
 
 // release records that a pod is on no node.

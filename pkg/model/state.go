@@ -122,16 +122,12 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 
 // account keeps the node totals in step with one pod.
 func (s *State) account(t *Task, c *Change) {
-	held := t.Node != "" && (t.Status.HoldsNode() || t.Status == Unknown)
-	switch {
-	case !held:
-		if s.ledger.release(t.UID) {
-			c.Events |= RoomMade
-		}
-	case s.ledger.hold(t.UID, t.Node, t.Request):
+	if t.Node != "" && (t.Status.HoldsNode() || t.Status == Unknown) {
+		c.Events |= s.ledger.hold(t.UID, holding{
+			node: t.Node, request: t.Request, labels: t.Pod.Labels, terminating: t.Pod.DeletionTimestamp != nil,
+		})
+	} else if s.ledger.release(t.UID) {
 		c.Events |= RoomMade
-	default:
-		c.Events |= PodPlaced
 	}
 }
 
