@@ -220,7 +220,8 @@ func (c *class) retry(ctx context.Context) (bool, error) {
 			c.deferred = append(c.deferred, e)
 			continue
 		}
-		e.see(c.attempt.overlay)
+		// Not e.see: the filters have yet to look at the node.
+		e.info = c.attempt.overlay.at(e.node)
 		if err := c.scores.update(ctx, c, e); err != nil {
 			return false, err
 		}

@@ -104,14 +104,17 @@ func (c *class) take(old *class) {
 
 // runFilters runs the class's filters on a node, with the pods nominated to it if there are any.
 func (c *class) runFilters(ctx context.Context, info fwk.NodeInfo) *fwk.Status {
-	if c.attempt.overlay.repels(c.pod, info) {
+	f := c.attempt.planner.Framework
+	var status *fwk.Status
+	if len(f.NominatedPodsForNode(info.Node().Name)) == 0 {
+		status = f.RunFilterPlugins(ctx, c.state, c.pod, info)
+	} else {
+		status = f.RunFilterPluginsWithNominatedPods(ctx, c.state, c.pod, info)
+	}
+	if status.IsSuccess() && c.attempt.overlay.repels(c.pod, info) {
 		return repelled
 	}
-	f := c.attempt.planner.Framework
-	if len(f.NominatedPodsForNode(info.Node().Name)) == 0 {
-		return f.RunFilterPlugins(ctx, c.state, c.pod, info)
-	}
-	return f.RunFilterPluginsWithNominatedPods(ctx, c.state, c.pod, info)
+	return status
 }
 
 // repelled is upstream's verdict of InterPodAffinity on such a node.

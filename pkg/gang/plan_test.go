@@ -53,6 +53,29 @@ func cpuOf(index int, cpu string) func(int, *corev1.Pod) {
 	}
 }
 
+// apart keeps the members of a gang on different nodes.
+func apart(_ int, p *corev1.Pod) {
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gang": p.Labels["gang"]}},
+		}},
+	}}
+}
+
+// evenly spreads the members of a gang over zones.
+func evenly(_ int, p *corev1.Pod) {
+	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gang": p.Labels["gang"]}},
+	}}
+}
+
+var zones = nodeShapes{
+	{prefix: "a", count: 1, cpu: "16", memory: "64Gi", labels: map[string]string{"zone": "a"}},
+	{prefix: "b", count: 2, cpu: "8", memory: "64Gi", labels: map[string]string{"zone": "b"}},
+	{prefix: "c", count: 4, cpu: "8", memory: "64Gi", labels: map[string]string{"zone": "c"}},
+}
+
 func TestPlan(t *testing.T) {
 	small := nodeShapes{{count: 2, cpu: "4", memory: "64Gi"}}
 	for name, tc := range map[string]struct {
@@ -110,6 +133,20 @@ func TestPlan(t *testing.T) {
 		},
 		"classes of one gang share the room": {
 			nodes: small, gang: gangOf("g", 4, 4, "3", cpuOf(2, "1"), cpuOf(3, "1")), want: map[string]int{"": 4},
+		},
+		"members that keep apart get a node each": {
+			nodes: nodeShapes{{count: 6, cpu: "8", memory: "64Gi"}}, gang: gangOf("g", 6, 6, "1", apart), want: map[string]int{"": 6},
+		},
+		"one member more than nodes to keep apart on is refused": {
+			nodes: nodeShapes{{count: 6, cpu: "8", memory: "64Gi"}}, gang: gangOf("g", 7, 7, "1", apart),
+			message: "6/7 tasks in gang schedulable: node(s) didn't match pod anti-affinity rules",
+		},
+		"topology spread goes round the zones": {
+			nodes: zones, gang: gangOf("g", 12, 12, "4", evenly), want: map[string]int{"": 12},
+		},
+		"topology spread refuses what would tilt the zones": {
+			nodes: zones[1:], gang: gangOf("g", 10, 10, "4", evenly),
+			message: "9/10 tasks in gang schedulable: ",
 		},
 		"a cluster without nodes is said to be one": {
 			gang: gangOf("g", 2, 2, "1"), message: "the cluster has no nodes",
