@@ -59,6 +59,8 @@ func TestGangsSurviveNodesAndPodsThatDisappear(t *testing.T) {
 type chaos struct {
 	random *rand.Rand
 	gangs  map[string]env.Gang
+	// replaced numbers the pods created for deleted ones.
+	replaced int
 }
 
 // loseNode deletes a node with everything on it, and brings it back.
@@ -102,25 +104,18 @@ func (c *chaos) losePod(t *testing.T, e *env.Env) {
 	}
 }
 
-// replace deletes a pod at once and creates it again.
+// replace deletes a pod at once and creates another for it, under a name of its own as controllers do.
 func (c *chaos) replace(t *testing.T, e *env.Env, p *corev1.Pod) {
 	t.Helper()
 	now := int64(0)
-	err := e.Kube.CoreV1().Pods(p.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-	if err != nil && !apierrors.IsNotFound(err) {
+	err := e.Kube.CoreV1().Pods(p.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	switch {
+	case apierrors.IsNotFound(err):
+		// The lister is behind: the pod has been replaced already.
+		return
+	case err != nil:
 		t.Fatal(err)
 	}
-	var i int
-	var gang string
-	if _, err := fmt.Sscanf(p.Name, "gang-%d-%d", new(int), &i); err != nil {
-		t.Fatal(err)
-	}
-	gang = p.Labels[env.GroupLabel]
-	env.Eventually(t, 30*time.Second, func() string {
-		_, err := e.Kube.CoreV1().Pods(p.Namespace).Create(t.Context(), c.gangs[gang].Member(i), metav1.CreateOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	c.replaced++
+	e.CreatePods(t, c.gangs[p.Labels[env.GroupLabel]].Member(100+c.replaced))
 }
