@@ -49,8 +49,8 @@ type class struct {
 	// trustRequests: a node whose idle resources are below the request is refused without running the filters. It is
 	// checked once that the filters agree.
 	trustRequests, checkedRequests bool
-	// shortages are what nodes without room are said to lack, by position in the request.
-	shortages [][]string
+	// shortages are what nodes without room are said to lack, by the set of positions in the request.
+	shortages map[uint64][]string
 	refusals  refusals
 }
 
@@ -67,7 +67,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		canFail:       p.ReservationCanFail(t.Pod),
 		entries:       map[int]*candidate{},
 		trustRequests: true,
-		shortages:     shortages(t.Request),
+		shortages:     map[uint64][]string{},
 	}
 	c.demand()
 	result, status, _ := p.Framework.RunPreFilterPlugins(ctx, c.state, t.Pod)

@@ -75,6 +75,7 @@ func (c *class) adopt(ctx context.Context) error {
 		return nil
 	}
 	c.take(old)
+	a.remembered = true
 	var changed []*candidate
 	for i, e := range c.heap {
 		if infos[i].GetGeneration() != e.generation {

@@ -73,7 +73,7 @@ type Plan struct {
 
 // Plan places as many of the tasks as the requirement asks for, in order, or none. Best-effort tasks of a gang are
 // placed along with it where there is room. An error means that a plugin failed, not that the gang does not fit.
-func (p *Planner) Plan(ctx context.Context, job *model.Job) (plan Plan, err error) {
+func (p *Planner) Plan(ctx context.Context, job *model.Job) (Plan, error) {
 	nodes, err := p.Framework.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {
 		return Plan{}, fmt.Errorf("listing the snapshot's nodes: %w", err)
@@ -81,6 +81,17 @@ func (p *Planner) Plan(ctx context.Context, job *model.Job) (plan Plan, err erro
 	if len(nodes) == 0 {
 		return Plan{Reason: noNodes(job)}, nil
 	}
+	plan, remembered, err := p.attempt(ctx, job, nodes)
+	if err == nil && len(plan.Placements) == 0 && remembered {
+		// Nodes that an earlier plan ruled out may have room by now: only a look at all of them can refuse.
+		p.memo = memo{}
+		plan, _, err = p.attempt(ctx, job, nodes)
+	}
+	return plan, err
+}
+
+// attempt plans once, and reports whether it used what earlier plans found out.
+func (p *Planner) attempt(ctx context.Context, job *model.Job, nodes []fwk.NodeInfo) (plan Plan, remembered bool, err error) {
 	a := &attempt{
 		planner: p,
 		job:     job,
@@ -94,13 +105,13 @@ func (p *Planner) Plan(ctx context.Context, job *model.Job) (plan Plan, err erro
 		p.start = (p.start + a.scanned) % len(nodes)
 	}()
 	if err := a.run(ctx); err != nil && !errors.Is(err, errHopeless) {
-		return Plan{}, err
+		return Plan{}, false, err
 	}
 	if !a.quota.met() || len(a.placed) == 0 {
-		return Plan{Reason: a.reason()}, nil
+		return Plan{Reason: a.reason()}, a.remembered, nil
 	}
 	p.memo.keep(a)
-	return Plan{Placements: a.placed, Fragile: a.fragile}, nil
+	return Plan{Placements: a.placed, Fragile: a.fragile}, a.remembered, nil
 }
 
 // errHopeless ends an attempt early: the requirement cannot be met any more.
@@ -118,6 +129,8 @@ type attempt struct {
 	placed  []Placement
 	undos   []func(context.Context)
 	fragile bool
+	// remembered: a class took over the candidates of an earlier plan.
+	remembered bool
 	// scanned is the greatest number of nodes that one class looked at.
 	scanned int
 	// short is the first class for which no node was left while it was still needed.

@@ -168,8 +168,8 @@ func TestPlan(t *testing.T) {
 			w := newWorld(t, tc.nodes, nil)
 			plan := w.plan(t, w.job(tc.gang))
 			if tc.message != "" {
-				if len(plan.Placements) > 0 || !strings.Contains(plan.Reason.Message, tc.message) {
-					t.Errorf("%d placed, reason %q; want none and %q", len(plan.Placements), plan.Reason.Message, tc.message)
+				if len(plan.Placements) > 0 || !strings.Contains(plan.Reason.Text(), tc.message) {
+					t.Errorf("%d placed, reason %q; want none and %q", len(plan.Placements), plan.Reason.Text(), tc.message)
 				}
 				return
 			}
@@ -266,6 +266,37 @@ func TestEqualJobsInARowAreSpread(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"node-0": 4, "node-1": 4, "node-2": 4, "node-3": 4}, perNode); diff != "" {
 		t.Errorf("pods per node (-want,+got)\n%s", diff)
+	}
+}
+
+// TestNodesThatWereFullAreLookedAtAgain plans on a node that an earlier plan for an equal job had ruled out.
+func TestNodesThatWereFullAreLookedAtAgain(t *testing.T) {
+	shapes := nodeShapes{{count: 2, cpu: "4", memory: "64Gi"}}
+	plain := func(_ int, p *corev1.Pod) { p.Labels = nil }
+	first := newWorld(t, shapes, []*corev1.Pod{onNode(pod("old", "4"), "node-1")})
+	if plan := first.plan(t, first.job(gangOf("a", 2, 2, "2", plain))); len(plan.Placements) != 2 {
+		t.Fatal(plan.Reason.Text())
+	}
+	second := newWorld(t, shapes, []*corev1.Pod{onNode(pod("a-0", "2"), "node-0"), onNode(pod("a-1", "2"), "node-0")})
+	first.planner.Framework = second.planner.Framework
+	plan, err := first.planner.Plan(t.Context(), second.job(gangOf("b", 2, 2, "2", plain)))
+	if err != nil || len(plan.Placements) != 2 {
+		t.Errorf("%d placed, want 2 on the node that is free now: %s, %v", len(plan.Placements), plan.Reason.Text(), err)
+	}
+}
+
+// TestTheReasonNamesEveryNode checks that refusals add up to the number of nodes, also for the second of equal jobs.
+func TestTheReasonNamesEveryNode(t *testing.T) {
+	shapes := nodeShapes{{count: 4, cpu: "4", memory: "64Gi"}}
+	plain := func(_ int, p *corev1.Pod) { p.Labels = nil }
+	w := newWorld(t, shapes, nil)
+	if plan := w.plan(t, w.job(gangOf("a", 2, 2, "3", plain))); len(plan.Placements) != 2 {
+		t.Fatal(plan.Reason.Text())
+	}
+	plan := w.plan(t, w.job(gangOf("b", 5, 5, "3", plain)))
+	want := "0/4 nodes are available for the next one: 4 Insufficient cpu"
+	if plan.Reason.Detail != want {
+		t.Errorf("detail %q, want %q", plan.Reason.Detail, want)
 	}
 }
 

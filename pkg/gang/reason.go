@@ -48,14 +48,14 @@ func (r *refusals) counts() map[string]int {
 }
 
 // summary returns the reason most nodes gave, and all reasons in upstream's form: "2 Insufficient cpu, 3 node(s) had
-// untolerated taint(s)". Equal counts are decided by name.
+// untolerated taint(s)". Of equal counts, devices come before the resources every pod asks for, then names decide.
 func (r *refusals) summary() (main, all string) {
 	if len(r.general) > 0 {
 		return r.general[0], ""
 	}
 	counts := r.counts()
 	reasons := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(-cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b))
+		return cmp.Or(-cmp.Compare(counts[a], counts[b]), cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 	})
 	if len(reasons) == 0 {
 		return "no node fits", ""
@@ -66,6 +66,14 @@ func (r *refusals) summary() (main, all string) {
 	}
 	slices.Sort(parts)
 	return reasons[0], strings.Join(parts, ", ")
+}
+
+// rank is 0 for a device that is short, 1 for anything else.
+func rank(reason string) int {
+	if name, ok := strings.CutPrefix(reason, insufficientPrefix); ok && strings.Contains(name, "/") {
+		return 0
+	}
+	return 1
 }
 
 // reason explains why the requirement of the turn cannot be met: how far the plan got, what is short, by how much.
@@ -97,7 +105,7 @@ func (a *attempt) reason() model.Reason {
 		main = fmt.Sprintf("insufficient %s, short by %s", name, missing.Format())
 	}
 	if detail != "" {
-		main = fmt.Sprintf("%s; 0/%d nodes are available for the next one: %s", main, len(a.overlay.nodes), detail)
+		r.Detail = fmt.Sprintf("0/%d nodes are available for the next one: %s", len(a.overlay.nodes), detail)
 	}
 	r.Message = prefix + main
 	return r

@@ -42,27 +42,40 @@ func room(info fwk.NodeInfo, request resource.Vector) int {
 	return int(places)
 }
 
-// insufficient gives the reason a node without room has, or will have once it is full: the resource that allows the
+// insufficient gives the reasons a node without room has, or will have once it is full: the resources that allow the
 // fewest pods, in the words of upstream's NodeResourcesFit.
 func (c *class) insufficient(info fwk.NodeInfo) []string {
-	fewest, reasons := int64(math.MaxInt64), noRoom
+	fewest, short := int64(math.MaxInt64), uint64(0)
 	for i, a := range c.task.Request {
-		if left, known := idle(info, a.Name); known && a.Value > 0 && max(0, left)/a.Value < fewest {
-			fewest, reasons = max(0, left)/a.Value, c.shortages[i]
+		left, known := idle(info, a.Name)
+		if !known || a.Value <= 0 {
+			continue
 		}
+		switch places := max(0, left) / a.Value; {
+		case places < fewest:
+			fewest, short = places, 1<<i
+		case places == fewest:
+			short |= 1 << i
+		}
+	}
+	reasons, ok := c.shortages[short]
+	if !ok {
+		reasons = shortages(c.task.Request, short)
+		c.shortages[short] = reasons
 	}
 	return reasons
 }
 
-var noRoom = []string{"node(s) had no room"}
-
-// shortages are the reasons for each resource of a request, built once a class.
-func shortages(request resource.Vector) [][]string {
-	reasons := make([][]string, len(request))
+// shortages are the reasons for a set of resources, given by their positions in the request.
+func shortages(request resource.Vector, short uint64) []string {
+	var reasons []string
 	for i, a := range request {
-		reasons[i] = []string{insufficientPrefix + string(a.Name)}
-		if a.Name == corev1.ResourcePods {
-			reasons[i] = []string{"Too many pods"}
+		switch {
+		case short&(1<<i) == 0:
+		case a.Name == corev1.ResourcePods:
+			reasons = append(reasons, "Too many pods")
+		default:
+			reasons = append(reasons, insufficientPrefix+string(a.Name))
 		}
 	}
 	return reasons

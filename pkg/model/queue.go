@@ -4,6 +4,7 @@
 package model
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,3 +35,17 @@ type Queue struct {
 
 // Open reports whether the queue starts new jobs.
 func (q *Queue) Open() bool { return q.State == "" || q.State == QueueOpen }
+
+// QueueRefuses says why a queue, nil when it does not exist, gives a job no turns; the zero Reason when it does. A queue
+// that is not open starts nothing new, but completes and extends what has started.
+func QueueRefuses(queue *Queue, job *Job) Reason {
+	switch {
+	case queue == nil:
+		return Reason{Kind: QueueNotFound, Subject: job.Queue, Message: fmt.Sprintf(
+			"queue %q does not exist: create it, or name another queue", job.Queue)}
+	case !queue.Open() && !job.Started():
+		return Reason{Kind: QueueClosed, Subject: job.Queue, Message: fmt.Sprintf(
+			"queue %q is %s and starts no new jobs: open it, or name another queue", job.Queue, queue.State)}
+	}
+	return Reason{}
+}

@@ -34,11 +34,21 @@ type Reason struct {
 	Kind ReasonKind
 	// Message is one line for people: what is missing, how much, what to change.
 	Message string
+	// Detail is what the nodes said, where that is the reason; empty otherwise.
+	Detail string
 	// Subject narrows the kind down (the resource that is short, say). Two reasons with equal Kind and Subject are the
 	// same reason, whatever numbers their messages carry, and are not reported twice.
 	Subject string
 	// FromNodes: the job waits for room on nodes, so that its pods are what an autoscaler should act on.
 	FromNodes bool
+}
+
+// Text is the message with its detail.
+func (r Reason) Text() string {
+	if r.Detail == "" {
+		return r.Message
+	}
+	return r.Message + "; " + r.Detail
 }
 
 // Same reports whether two reasons differ in numbers at most.

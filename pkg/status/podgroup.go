@@ -38,7 +38,7 @@ func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason,
 	}
 	switch {
 	case short:
-		set(volcano.PodGroupUnschedulableType, true, string(reason.Kind), reason.Message)
+		set(volcano.PodGroupUnschedulableType, true, string(reason.Kind), reason.Text())
 		set(volcano.PodGroupScheduled, false, string(reason.Kind), "")
 	case job.Ready() && job.Counts.Total() > 0:
 		set(volcano.PodGroupUnschedulableType, false, readyReason, "")
@@ -107,9 +107,9 @@ func onlyTerminating(job *model.Job) bool {
 
 // writeGroup brings the PodGroup's status up to date.
 func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, reason model.Reason) error {
-	if reason == (model.Reason{}) && !w.queueTakes(job) && job.Counts.Total() == 0 {
+	if reason == (model.Reason{}) && job.Counts.Total() == 0 {
 		// A PodGroup without pods has no turns and so no reason; its queue still decides whether it may have pods.
-		reason = model.Reason{Kind: model.QueueNotFound, Subject: job.Queue}
+		reason = model.QueueRefuses(w.state.Queue(job.Queue), job)
 	}
 	after := Desired(job, group.Status, reason, metav1.NewTime(w.clock.Now()), string(uuid.NewUUID()))
 	if equal(group.Status, after) {
@@ -138,12 +138,6 @@ func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.
 		w.noSubresource.Store(true)
 	}
 	return gone(err, job)
-}
-
-// queueTakes reports whether the job's queue starts new jobs.
-func (w *Writer) queueTakes(job *model.Job) bool {
-	queue := w.state.Queue(job.Queue)
-	return queue != nil && queue.Open()
 }
 
 // gone turns the errors of a PodGroup that was deleted or replaced meanwhile into success.

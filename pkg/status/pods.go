@@ -28,11 +28,11 @@ func (w *Writer) writePods(ctx context.Context, job *model.Job, reason model.Rea
 		if have := scheduledCondition(t.Pod); have != nil && have.Status == corev1.ConditionFalse && have.Reason == kind {
 			continue
 		}
-		if err := w.writePod(ctx, t.Pod, kind, reason.Message); err != nil {
+		if err := w.writePod(ctx, t.Pod, kind, reason.Text()); err != nil {
 			return err
 		}
 		if job.Group == nil {
-			w.recorder.Event(t.Pod, corev1.EventTypeWarning, "FailedScheduling", reason.Message)
+			w.recorder.Event(t.Pod, corev1.EventTypeWarning, "FailedScheduling", reason.Text())
 		}
 	}
 	return nil

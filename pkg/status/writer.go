@@ -114,13 +114,21 @@ func (w *Writer) Notify(c model.Change) {
 // Waits takes note of why a job waits; the zero Reason when it no longer does.
 func (w *Writer) Waits(key model.JobKey, reason model.Reason) {
 	w.mu.Lock()
-	if reason == (model.Reason{}) {
+	before, waited := w.reasons[key]
+	same := waited && before.Same(reason)
+	switch {
+	case same:
+		// Other numbers are worth no write, but go into the one to come.
+		w.reasons[key] = since{Reason: reason, at: before.at}
+	case reason == (model.Reason{}):
 		delete(w.reasons, key)
-	} else {
+	default:
 		w.reasons[key] = since{Reason: reason, at: w.clock.Now()}
 	}
 	w.mu.Unlock()
-	w.schedule(key)
+	if !same {
+		w.schedule(key)
+	}
 }
 
 // schedule has a job written after a delay in which further changes join the write.
@@ -227,7 +235,7 @@ func (w *Writer) say(job *model.Job, reason model.Reason) {
 	}
 	switch {
 	case reason != (model.Reason{}):
-		w.recorder.Event(job.Group.Object, corev1.EventTypeWarning, string(volcano.PodGroupUnschedulableType), reason.Message)
+		w.recorder.Event(job.Group.Object, corev1.EventTypeWarning, string(volcano.PodGroupUnschedulableType), reason.Text())
 	case job.Ready() && job.Counts.Total() > 0:
 		w.recorder.Event(job.Group.Object, corev1.EventTypeNormal, string(volcano.PodGroupScheduled), string(volcano.PodGroupReady))
 	}

@@ -181,7 +181,7 @@ func (pl *Gang) lead(ctx context.Context, pod *corev1.Pod, job *model.Job) (stri
 		pl.engine.Dispatcher.Errored(pod.UID, err)
 		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
 	case len(plan.Placements) == 0:
-		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Message)
+		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Text())
 		reason := pl.engine.Dispatcher.Refused(pod.UID, plan.Reason)
 		return "", fwk.NewStatus(fwk.Unschedulable, reason.Message)
 	}

@@ -4,7 +4,6 @@
 package dispatch
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,16 +141,7 @@ func (d *Dispatcher) blocked(job *model.Job) model.Reason {
 	if reason := job.Blocked(); reason != (model.Reason{}) {
 		return reason
 	}
-	queue := d.cfg.State.Queue(job.Queue)
-	switch {
-	case queue == nil:
-		return model.Reason{Kind: model.QueueNotFound, Subject: job.Queue, Message: fmt.Sprintf(
-			"queue %q does not exist: create it, or name another queue", job.Queue)}
-	case !queue.Open() && !job.Started():
-		return model.Reason{Kind: model.QueueClosed, Subject: job.Queue, Message: fmt.Sprintf(
-			"queue %q is %s and starts no new jobs: open it, or name another queue", job.Queue, queue.State)}
-	}
-	return model.Reason{}
+	return model.QueueRefuses(d.cfg.State.Queue(job.Queue), job)
 }
 
 // join puts a job into the lot of its like. A job that changed is not parked for what it asked before.
@@ -246,9 +236,9 @@ func (d *Dispatcher) park(l *lot, reason model.Reason, missed model.Event) {
 	}
 }
 
-// tell reports why a job waits, if that is news.
+// tell reports why a job waits, if that is news, be it in the numbers only.
 func (d *Dispatcher) tell(w *waiting, reason model.Reason) {
-	if w.reported.Same(reason) {
+	if w.reported == reason {
 		return
 	}
 	w.reported = reason
