@@ -93,6 +93,8 @@ func Start(o Options) (*Process, error) {
 	// Port 0: several schedulers may run on one machine, and the kubeconfig's cluster is all they need.
 	p.cmd = exec.Command(o.Binary, append([]string{"--config=" + configFile, "--secure-port=0"}, o.Args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
+	// A group of its own: an interrupt at the terminal is for the parent, which stops its scheduler in order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Binary, err)
 	}
