@@ -66,10 +66,11 @@ test-unit: ## Run the tests next to the code, with the race detector
 	packages=$$($(call packages,not $$heavy)); $(RACE) $$packages
 
 .PHONY: test-integration
-test-integration: $(BIN)/localcluster ## Run the tests on a real etcd and kube-apiserver, and those of the manifests
+test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run the tests on a real etcd and kube-apiserver, and those of the manifests
 	packages=$$($(call packages,and $$heavy (or .TestGoFiles .XTestGoFiles))); \
 	if [[ -n $$packages ]]; then go test -shuffle=on $$packages; fi
-	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) $(RACE) -timeout 40m ./test/...
+	@# One package at a time: each starts clusters of its own.
+	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 1 -timeout 40m ./test/...
 
 .PHONY: bench
 bench: ## Run the benchmarks; compare with other schedulers by: go run ./test/perf/compare
