@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
 
 // BatchQueue gates and sorts.
@@ -29,7 +30,7 @@ var (
 )
 
 // Name is the plugin's name in a KubeSchedulerConfiguration.
-const Name = "BatchQueue"
+const Name = names.BatchQueue
 
 // New returns the factory of the plugin.
 func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {

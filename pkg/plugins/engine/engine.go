@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -22,6 +23,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
@@ -80,6 +82,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		MayFit:   gang.MayFit,
 		Lead:     gang.Lead,
 		Activate: func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
+		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:   writer.Waits,
 		Clock:    clock.RealClock{},
 	})
@@ -119,6 +122,20 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, config *rest.Config
 	}
 	go e.writer.Run(ctx)
 	e.Dispatcher.Run(ctx)
+}
+
+// settle ends the wait of gang members in Permit.
+func settle(handle fwk.Handle, members []types.UID, bind bool) {
+	for _, uid := range members {
+		waiting := handle.GetWaitingPod(uid)
+		switch {
+		case waiting == nil:
+		case bind:
+			waiting.Allow(names.Gang)
+		default:
+			waiting.Reject(names.Gang, "a member of its gang could not be reserved")
+		}
+	}
 }
 
 func byName(pods []*corev1.Pod) map[string]*corev1.Pod {

@@ -27,6 +27,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
@@ -52,7 +53,7 @@ var (
 )
 
 // Name is the plugin's name in a KubeSchedulerConfiguration.
-const Name = "Gang"
+const Name = names.Gang
 
 // New returns the factory of the plugin. All profiles share one limit on binding.
 func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
@@ -93,7 +94,7 @@ func (pl *Gang) Name() string { return Name }
 // out again. By the time it is called all plugins of the profile exist, so it also checks that they go together.
 func (pl *Gang) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	plugins := pl.handle.ListPlugins()
-	names := func(set schedulerconfig.PluginSet) []string {
+	listed := func(set schedulerconfig.PluginSet) []string {
 		var list []string
 		for _, p := range set.Enabled {
 			list = append(list, p.Name)
@@ -104,22 +105,22 @@ func (pl *Gang) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, e
 	complain := func(format string, a ...any) {
 		errs = append(errs, fmt.Errorf("profile %q: "+format, append([]any{pl.handle.ProfileName()}, a...)...))
 	}
-	if !sets.New(names(plugins.PreEnqueue)...).Has(batchqueue.Name) {
+	if !sets.New(listed(plugins.PreEnqueue)...).Has(batchqueue.Name) {
 		complain("plugin %s needs %s at preEnqueue: enable it there or at multiPoint", Name, batchqueue.Name)
 	}
-	if list := names(plugins.PreFilter); len(list) == 0 || list[0] != Name {
+	if list := listed(plugins.PreFilter); len(list) == 0 || list[0] != Name {
 		complain("plugin %s must be the first at preFilter, where the order is %v: list it at preFilter and at multiPoint", Name, list)
 	}
-	if list := names(plugins.Bind); len(list) == 0 || list[0] != Name {
+	if list := listed(plugins.Bind); len(list) == 0 || list[0] != Name {
 		complain("plugin %s must be the first at bind, where the order is %v: list it at bind and at multiPoint", Name, list)
 	}
-	if sets.New(names(plugins.PostFilter)...).Has(defaultpreemption.Name) {
+	if sets.New(listed(plugins.PostFilter)...).Has(defaultpreemption.Name) {
 		complain("plugin %s evicts for single pods of a gang: disable it at multiPoint or postFilter", defaultpreemption.Name)
 	}
 	for point, set := range map[string]schedulerconfig.PluginSet{
 		"filter": plugins.Filter, "postFilter": plugins.PostFilter, "reserve": plugins.Reserve, "permit": plugins.Permit,
 	} {
-		if !sets.New(names(set)...).Has(Name) {
+		if !sets.New(listed(set)...).Has(Name) {
 			complain("plugin %s is not enabled at %s: enable it at multiPoint", Name, point)
 		}
 	}
@@ -214,7 +215,7 @@ var elsewhere = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) were no
 func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if p := pinOf(state); p != nil {
 		klog.FromContext(ctx).V(3).Info("Planned node was lost, planning again", "job", model.JobOf(pod), "pod", klog.KObj(pod), "node", p.node)
-		pl.lost(pod)
+		pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
@@ -231,28 +232,13 @@ func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 func (pl *Gang) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
 	if !planning(state) {
 		pl.engine.State.Forget(pod.UID)
-		pl.lost(pod)
-	}
-}
-
-// lost ends the pod's turn. Members of a turn in which a later reservation failed must not bind.
-func (pl *Gang) lost(pod *corev1.Pod) {
-	for _, uid := range pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod)) {
-		if waiting := pl.handle.GetWaitingPod(uid); waiting != nil && uid != pod.UID {
-			waiting.Reject(Name, "a member of its gang could not be reserved")
-		}
+		pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))
 	}
 }
 
 // Permit ends the turn with the last member. Members wait here only if a reservation of the turn could still fail.
 func (pl *Gang) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
-	progress := pl.engine.Dispatcher.Reserved(pod.UID)
-	for _, uid := range progress.Release {
-		if waiting := pl.handle.GetWaitingPod(uid); waiting != nil {
-			waiting.Allow(Name)
-		}
-	}
-	if progress.Wait {
+	if pl.engine.Dispatcher.Reserved(pod.UID) {
 		return fwk.NewStatus(fwk.Wait, "waiting for the rest of its gang"), pl.args.ReservationTimeout.Duration
 	}
 	return nil, 0

@@ -33,9 +33,12 @@ func (d *Dispatcher) advance() time.Duration {
 			activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
 		}
 	}
-	reports := d.reports
-	d.reports = nil
+	reports, settlements := d.reports, d.settlements
+	d.reports, d.settlements = nil, nil
 	d.mu.Unlock()
+	for _, s := range settlements {
+		d.cfg.Settle(s.members, s.bind)
+	}
 	for _, r := range reports {
 		d.cfg.Report(r.job, r.reason)
 	}
@@ -58,8 +61,7 @@ func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 	t, now := d.turn, d.cfg.Clock.Now()
 	switch {
 	case now.Sub(t.progress) >= giveUpAfter:
-		d.turn = nil
-		d.changed[t.job] = true
+		d.end(false)
 		if w := d.jobs[t.job]; w != nil {
 			d.rest(w)
 		}

@@ -47,6 +47,8 @@ type Config struct {
 	Lead func(*model.Job) *model.Task
 	// Activate moves pods to the scheduler's active queue; pods it does not know are ignored.
 	Activate func(pods []*corev1.Pod)
+	// Settle lets the members of a turn that waited for each other bind, or takes their reservations back.
+	Settle func(members []types.UID, bind bool)
 	// Report is told why a job waits, when that changes; the zero Reason when it no longer does.
 	Report func(model.JobKey, model.Reason)
 	Clock  clock.WithTicker
@@ -71,13 +73,20 @@ type Dispatcher struct {
 	events  model.Event
 	// resting are jobs that sit out a back-off.
 	resting map[model.JobKey]*waiting
-	// reports are collected under the lock and sent after it.
-	reports []report
+	// reports and settlements are collected under the lock and sent after it.
+	reports     []report
+	settlements []settlement
 }
 
 type report struct {
 	job    model.JobKey
 	reason model.Reason
+}
+
+// settlement is what becomes of the members of a fragile turn.
+type settlement struct {
+	members []types.UID
+	bind    bool
 }
 
 // New returns a dispatcher that hands out no turns before Run.
@@ -208,7 +217,12 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 		}
 	}
 	d.checkMembers(slices.Collect(maps.Keys(t.members)))
+	ended := d.turn == nil
 	d.mu.Unlock()
+	if ended {
+		d.proceed()
+		return ""
+	}
 	if len(others) > 0 {
 		d.cfg.Activate(others)
 	}
@@ -220,8 +234,7 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) model.Reason {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
-		d.turn = nil
-		d.changed[t.job] = true
+		d.end(false)
 		if l := d.lots[t.lot]; l != nil {
 			if l.reason.Same(reason) {
 				reason = l.reason
@@ -234,56 +247,51 @@ func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) model.Reason {
 	return reason
 }
 
-// Reserved records that a member holds its node. The turn ends with the last one.
-func (d *Dispatcher) Reserved(uid types.UID) Progress {
+// Reserved records that a member holds its node, and reports whether it must wait for others before it binds. The turn
+// ends with the last one.
+func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 	d.mu.Lock()
 	t := d.turn
-	var p Progress
 	if t == nil || t.members[uid] == nil {
 		d.mu.Unlock()
-		return p
+		return false
 	}
 	d.finish(t.members[uid])
 	if t.open > 0 {
-		p.Wait = t.fragile
 		d.mu.Unlock()
-		return p
+		return t.fragile
 	}
-	if t.fragile {
-		p.Release = slices.Collect(maps.Keys(t.members))
+	if w := d.jobs[t.job]; w != nil {
+		w.failures, w.notBefore = 0, time.Time{}
 	}
-	d.end(t)
+	d.end(true)
 	d.mu.Unlock()
 	d.proceed()
-	return p
+	return false
 }
 
 // Lost records that a pod did not get, or no longer has, the node it was meant for. If its turn is on, the turn ends:
-// what is reserved stays unless the turn is fragile, and the job is planned again first. It returns the members of a
-// fragile turn, which must not bind.
-func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) (reject []types.UID) {
+// what is reserved stays unless the turn is fragile, and the job is planned again first.
+func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
 	d.mu.Lock()
 	if w := d.jobs[job]; w != nil {
 		d.rest(w)
 	}
 	if t := d.turn; t != nil && (t.members[uid] != nil || t.lead.UID == uid) {
-		if t.fragile {
-			reject = slices.Collect(maps.Keys(t.members))
-		}
-		d.turn = nil
+		d.end(false)
 	}
 	d.changed[job] = true
 	d.mu.Unlock()
 	d.proceed()
-	return reject
 }
 
-// end closes a turn whose members all have their nodes.
-func (d *Dispatcher) end(t *turn) {
+// end closes the turn. Members that wait for each other bind if all of them have their nodes.
+func (d *Dispatcher) end(complete bool) {
+	t := d.turn
 	d.turn = nil
 	d.changed[t.job] = true
-	if w := d.jobs[t.job]; w != nil {
-		w.failures, w.notBefore = 0, time.Time{}
+	if t.fragile {
+		d.settlements = append(d.settlements, settlement{members: slices.Collect(maps.Keys(t.members)), bind: complete})
 	}
 }
 
@@ -296,21 +304,21 @@ func (d *Dispatcher) finish(m *member) {
 	}
 }
 
-// checkMembers drops members that no longer wait for a node: deleted, finished or bound by someone else. The turn
-// ends when none is left.
+// checkMembers drops members that no longer wait for a node: deleted, finished or bound by someone else. The turn ends
+// when none is left; a fragile one, whose members only bind together, ends at once.
 func (d *Dispatcher) checkMembers(changed []types.UID) {
 	t := d.turn
+	gone := false
 	for _, uid := range changed {
 		task := d.cfg.State.Task(uid)
 		if m := t.members[uid]; m != nil && !m.done && (task == nil || task.Status != model.Pending && task.Status != model.Allocated) {
 			d.finish(m)
+			gone = true
 		}
-		if uid == t.lead.UID && t.members == nil && (task == nil || !task.Placeable()) {
-			d.turn = nil
-		}
+		gone = gone || uid == t.lead.UID && t.members == nil && (task == nil || !task.Placeable())
 	}
-	if t.members != nil && t.open == 0 {
-		d.turn = nil
+	if gone && (t.members == nil || t.fragile || t.open == 0) {
+		d.end(false)
 	}
 }
 
@@ -327,12 +335,11 @@ func (d *Dispatcher) rest(w *waiting) {
 func (d *Dispatcher) Errored(lead types.UID, err error) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
-		d.turn = nil
+		d.end(false)
 		if w := d.jobs[t.job]; w != nil {
 			d.rest(w)
 			d.tell(w, model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)})
 		}
-		d.changed[t.job] = true
 	}
 	d.mu.Unlock()
 	d.proceed()

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,10 +34,11 @@ type desk struct {
 	mu        sync.Mutex // guards the rest
 	activated []types.UID
 	reasons   map[model.JobKey][]model.Reason
+	settled   map[types.UID]bool
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}}
+	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State:    d.state,
@@ -48,6 +50,13 @@ func newDesk(t *testing.T) *desk {
 			defer d.mu.Unlock()
 			for _, p := range pods {
 				d.activated = append(d.activated, p.UID)
+			}
+		},
+		Settle: func(members []types.UID, bind bool) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for _, uid := range members {
+				d.settled[uid] = bind
 			}
 		},
 		Report: func(key model.JobKey, reason model.Reason) {
@@ -344,20 +353,36 @@ func TestATurnThatStandsStillIsNudgedAndGivenUp(t *testing.T) {
 	})
 }
 
-func TestFragileTurnsReleaseAllMembersAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
-		d.submit("a", 2, 1, "1")
-		d.want("a-0")
-		job := d.Enter("a-0").Job
-		d.Planned("a-0", []*corev1.Pod{job.Tasks[0].Pod, job.Tasks[1].Pod}, []string{"node-0", "node-0"}, true)
-		if p := d.Reserved("a-0"); !p.Wait || len(p.Release) > 0 {
-			t.Errorf("the first member got %+v, want it to wait", p)
-		}
-		if p := d.Reserved("a-1"); p.Wait || len(p.Release) != 2 {
-			t.Errorf("the last member got %+v, want all released", p)
-		}
-	})
+func TestMembersOfAFragileTurnBindTogetherOrNotAtAll(t *testing.T) {
+	for name, tc := range map[string]struct {
+		last func(*desk)
+		want map[types.UID]bool
+	}{
+		"all bind when the last one is reserved":      {func(d *desk) { d.place("a-1") }, map[types.UID]bool{"a-0": true, "a-1": true}},
+		"none binds when one cannot be reserved":      {func(d *desk) { d.Lost("a-1", keyOf("a")) }, map[types.UID]bool{"a-0": false, "a-1": false}},
+		"none binds when one is deleted meanwhile":    {func(d *desk) { d.state.LeavePod("a-1") }, map[types.UID]bool{"a-0": false, "a-1": false}},
+		"none binds when the turn comes to a stop":    {func(*desk) { time.Sleep(time.Minute) }, map[types.UID]bool{"a-0": false, "a-1": false}},
+		"nobody is told while a member is on its way": {func(*desk) {}, map[types.UID]bool{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				d.submit("a", 2, 1, "1")
+				d.want("a-0")
+				job := d.Enter("a-0").Job
+				d.Planned("a-0", []*corev1.Pod{job.Tasks[0].Pod, job.Tasks[1].Pod}, []string{"node-0", "node-0"}, true)
+				d.state.Assume("a-0", "node-0")
+				if !d.Reserved("a-0") {
+					t.Error("the first member may bind, want it to wait")
+				}
+				tc.last(d)
+				d.take()
+				if diff := cmp.Diff(tc.want, d.settled); diff != "" {
+					t.Errorf("settled (-want,+got)\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 func TestBlockedJobsSayWhyAndLetOthersPass(t *testing.T) {

@@ -65,11 +65,3 @@ type Entry struct {
 	// Turn numbers the turn; smaller is older.
 	Turn uint64
 }
-
-// Progress is the answer of Reserved.
-type Progress struct {
-	// Wait: the pod must not bind before the rest of its gang is reserved.
-	Wait bool
-	// Release are the members that waited and may bind now.
-	Release []types.UID
-}

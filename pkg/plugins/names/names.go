@@ -1,0 +1,11 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package names holds the names of the plugins, for those who must name a plugin without importing it.
+package names
+
+// The names of the plugins in a KubeSchedulerConfiguration.
+const (
+	BatchQueue = "BatchQueue"
+	Gang       = "Gang"
+)
