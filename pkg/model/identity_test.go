@@ -1,0 +1,192 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+func TestJobOf(t *testing.T) {
+	type options = []func(*corev1.Pod)
+	for name, tc := range map[string]struct {
+		pod  options
+		want model.JobKey
+	}{
+		"kube-batch's annotation": {
+			options{annotated("scheduling.k8s.io/group-name", "a")}, model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "a"},
+		},
+		"Volcano's own annotation": {
+			options{annotated("scheduling.volcano.sh/group-name", "a")}, model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "a"},
+		},
+		"of both annotations kube-batch's": {
+			options{annotated("scheduling.volcano.sh/group-name", "b"), annotated("scheduling.k8s.io/group-name", "a")},
+			model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "a"},
+		},
+		"scheduler-plugins' label names another kind of group": {
+			options{labelled("scheduling.x-k8s.io/pod-group", "a")}, model.JobKey{Source: model.FromCoscheduling, Namespace: "ns", Name: "a"},
+		},
+		"an annotation goes before the label": {
+			options{labelled("scheduling.x-k8s.io/pod-group", "b"), annotated("scheduling.volcano.sh/group-name", "a")},
+			model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "a"},
+		},
+		"an empty annotation names nothing": {
+			options{annotated("scheduling.k8s.io/group-name", "")}, model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "me"},
+		},
+		"a label spelled like the annotation names nothing": {
+			options{labelled("scheduling.k8s.io/group-name", "a")}, model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "me"},
+		},
+		"without a group the pod is a job of its own": {
+			nil, model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "me"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, model.JobOf(newPod("me", tc.pod...))); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// The table of reference section 2.3, and what its words leave open.
+func TestStatusOfAPod(t *testing.T) {
+	type options = []func(*corev1.Pod)
+	for name, tc := range map[string]struct {
+		pod  options
+		want model.Status
+	}{
+		"running":                                  {options{running}, model.Running},
+		"running and deleted":                      {options{running, terminating}, model.Releasing},
+		"pending without a node":                   {nil, model.Pending},
+		"pending on a node":                        {options{on("node-0")}, model.Bound},
+		"pending and deleted, without a node":      {options{terminating}, model.Releasing},
+		"pending and deleted, on a node":           {options{on("node-0"), terminating}, model.Releasing},
+		"succeeded":                                {options{succeeded}, model.Succeeded},
+		"succeeded and deleted":                    {options{succeeded, terminating}, model.Succeeded},
+		"failed":                                   {options{failed}, model.Failed},
+		"failed before it had a node":              {options{phase(corev1.PodFailed)}, model.Failed},
+		"unknown":                                  {options{on("node-0"), phase(corev1.PodUnknown)}, model.Unknown},
+		"of no phase yet, without a node":          {options{phase("")}, model.Pending},
+		"of no phase yet, on a node":               {options{on("node-0"), phase("")}, model.Bound},
+		"gated is pending, and not to be placed":   {options{gated}, model.Pending},
+		"of no phase yet, deleted, without a node": {options{phase(""), terminating}, model.Releasing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := model.NewTask(newPod("p", tc.pod...)).Status; got != tc.want {
+				t.Errorf("status is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTaskReadsItsPod(t *testing.T) {
+	// facts is what a task says beside its status and class.
+	type facts struct {
+		Role              string
+		Priority          int32
+		Request           string
+		Traits            model.Traits
+		Gated, BestEffort bool
+	}
+	type options = []func(*corev1.Pod)
+	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = ptr.To(n) } }
+	for name, tc := range map[string]struct {
+		pod  options
+		want facts
+	}{
+		"a plain pod has no role and Volcano's priority 1": {
+			nil, facts{Priority: 1, Request: "cpu=1 pods=1"},
+		},
+		"the role is in the annotation": {
+			options{annotated("volcano.sh/task-spec", "ps")}, facts{Role: "ps", Priority: 1, Request: "cpu=1 pods=1"},
+		},
+		"or in the label": {
+			options{labelled("volcano.sh/task-spec", "ps")}, facts{Role: "ps", Priority: 1, Request: "cpu=1 pods=1"},
+		},
+		"the annotation goes before the label": {
+			options{labelled("volcano.sh/task-spec", "worker"), annotated("volcano.sh/task-spec", "ps")},
+			facts{Role: "ps", Priority: 1, Request: "cpu=1 pods=1"},
+		},
+		"the pod's priority": {
+			options{priority(7)}, facts{Priority: 7, Request: "cpu=1 pods=1"},
+		},
+		"the pod's priority may be 0": {
+			options{priority(0)}, facts{Priority: 0, Request: "cpu=1 pods=1"},
+		},
+		"a priority within the job goes before the pod's": {
+			options{priority(7), annotated("volcano.sh/task-priority", "-3")}, facts{Priority: -3, Request: "cpu=1 pods=1"},
+		},
+		"one that is no number is ignored": {
+			options{priority(7), annotated("volcano.sh/task-priority", "high")}, facts{Priority: 7, Request: "cpu=1 pods=1"},
+		},
+		"one that does not fit 32 bits is ignored": {
+			options{priority(7), annotated("volcano.sh/task-priority", "4294967296")}, facts{Priority: 7, Request: "cpu=1 pods=1"},
+		},
+		"scheduling gates": {
+			options{gated}, facts{Priority: 1, Request: "cpu=1 pods=1", Gated: true},
+		},
+		"a pod slot alone is best effort": {
+			options{bestEffort}, facts{Priority: 1, Request: "pods=1", BestEffort: true},
+		},
+		"a request of zero is best effort": {
+			options{asking("cpu", "0")}, facts{Priority: 1, Request: "pods=1", BestEffort: true},
+		},
+		"a claim is a volume to choose": {
+			options{claiming("data")}, facts{Priority: 1, Request: "cpu=1 pods=1", Traits: model.HasVolumes},
+		},
+		"so is a volume made for the pod": {
+			options{withVolume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}})},
+			facts{Priority: 1, Request: "cpu=1 pods=1", Traits: model.HasVolumes},
+		},
+		"a ConfigMap is not": {
+			options{withVolume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}})},
+			facts{Priority: 1, Request: "cpu=1 pods=1"},
+		},
+		"resource claims": {
+			options{func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }},
+			facts{Priority: 1, Request: "cpu=1 pods=1", Traits: model.HasClaims},
+		},
+		"anti-affinity looks at other pods": {
+			options{func(p *corev1.Pod) { p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}} }},
+			facts{Priority: 1, Request: "cpu=1 pods=1", Traits: model.HasPodTerms},
+		},
+		"so do affinity to pods and topology spread": {
+			options{func(p *corev1.Pod) {
+				p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}
+				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1}}
+			}},
+			facts{Priority: 1, Request: "cpu=1 pods=1", Traits: model.HasPodTerms},
+		},
+		"affinity to nodes does not": {
+			options{func(p *corev1.Pod) { p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}} }},
+			facts{Priority: 1, Request: "cpu=1 pods=1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task := model.NewTask(newPod("p", tc.pod...))
+			got := facts{
+				Role: task.Role, Priority: task.Priority, Request: task.Request.String(), Traits: task.Traits,
+				Gated: task.Gated, BestEffort: task.BestEffort,
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func withVolume(source corev1.VolumeSource) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "v", VolumeSource: source})
+	}
+}
+
+func claiming(claim string) func(*corev1.Pod) {
+	return withVolume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}})
+}
