@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -380,7 +381,9 @@ func (s *State) head(e *entry) Job {
 		j.Queue, j.Created, j.UID = j.Group.Queue, j.Group.Created, j.Group.UID
 		j.Priority = s.priority(j.Group.PriorityClass)
 	case len(e.job.Tasks) > 0:
-		first := slices.MinFunc(e.job.Tasks, func(a, b *Task) int { return a.Created.Compare(b.Created) })
+		first := slices.MinFunc(e.job.Tasks, func(a, b *Task) int {
+			return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+		})
 		j.Created, j.UID, j.Priority = first.Created, first.UID, podPriority(first.Pod)
 		j.Queue = first.Pod.Annotations[QueueAnnotation]
 	}

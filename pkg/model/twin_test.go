@@ -1,0 +1,221 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// twin is the model as one would write it who has all the time in the world: it remembers objects, and every answer is
+// counted anew from them.
+type twin struct {
+	pods map[types.UID]*corev1.Pod
+	// reserved maps each pod with a reservation that is not confirmed to its node.
+	reserved map[types.UID]string
+	groups   map[model.JobKey]*model.Group
+	nodes    map[string]*corev1.Node
+	queues   map[string]*model.Queue
+	classes  map[string]int32
+	// standard is the PriorityClass of those who name none, if there is one.
+	standard string
+}
+
+func newTwin() *twin {
+	return &twin{
+		pods: map[types.UID]*corev1.Pod{}, reserved: map[types.UID]string{}, groups: map[model.JobKey]*model.Group{},
+		nodes: map[string]*corev1.Node{}, queues: map[string]*model.Queue{}, classes: map[string]int32{},
+	}
+}
+
+func finished(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+func (w *twin) upsertPod(p *corev1.Pod) {
+	before := w.pods[p.UID]
+	if before != nil && p.Spec.SchedulerName == batch && finished(before) && !finished(p) {
+		return // Late news.
+	}
+	w.pods[p.UID] = p
+	if model.NewTask(p).Status != model.Pending {
+		delete(w.reserved, p.UID)
+	}
+}
+
+func (w *twin) leavePod(uid types.UID) {
+	if p := w.pods[uid]; p == nil || p.Spec.SchedulerName != batch || !finished(p) {
+		w.deletePod(uid)
+	}
+}
+
+func (w *twin) deletePod(uid types.UID) {
+	delete(w.pods, uid)
+	delete(w.reserved, uid)
+}
+
+func (w *twin) assume(uid types.UID, node string) {
+	if t := w.tasks()[uid]; t != nil && t.Status == model.Pending {
+		w.reserved[uid] = node
+	}
+}
+
+// tasks are the pods of the batch scheduler as they stand.
+func (w *twin) tasks() map[types.UID]*model.Task {
+	tasks := map[types.UID]*model.Task{}
+	for uid, p := range w.pods {
+		if p.Spec.SchedulerName != batch {
+			continue
+		}
+		t := model.NewTask(p)
+		if node, ok := w.reserved[uid]; ok {
+			t.Status, t.Node = model.Allocated, node
+		}
+		tasks[uid] = t
+	}
+	return tasks
+}
+
+// holdings say which pods take what of which node.
+func (w *twin) holdings() map[types.UID]string {
+	held := map[types.UID]string{}
+	for uid, p := range w.pods {
+		node := p.Spec.NodeName
+		if reserved, ok := w.reserved[uid]; ok {
+			node = reserved
+		}
+		if node != "" && !finished(p) {
+			held[uid] = node
+		}
+	}
+	return held
+}
+
+func (w *twin) sums() sums {
+	var allocatable, used, largest resource.Vector
+	for _, n := range w.nodes {
+		v := resource.FromList(n.Status.Allocatable)
+		allocatable.Add(v)
+		largest.Max(v)
+	}
+	for uid, node := range w.holdings() {
+		if w.nodes[node] != nil {
+			used.Add(resource.OfPod(w.pods[uid]))
+		}
+	}
+	return sums{Nodes: len(w.nodes), Allocatable: present(allocatable), Used: present(used), Largest: present(largest)}
+}
+
+// jobView is everything a job says, in values that compare.
+type jobView struct {
+	Group    *model.Group
+	Queue    string
+	Priority int32
+	Created  time.Time
+	UID      types.UID
+	Counts   model.Counts
+	Roles    map[string]model.Counts
+	Pending  map[model.Class]string
+	// Tasks are sorted; empty for a job without its tasks.
+	Tasks []string
+}
+
+func viewOf(j *model.Job) jobView {
+	v := jobView{
+		Group: j.Group, Queue: j.Queue, Priority: j.Priority, Created: j.Created, UID: j.UID, Counts: j.Counts,
+		Roles: maps.Clone(j.Roles), Pending: map[model.Class]string{},
+	}
+	for class, demand := range j.Pending {
+		v.Pending[class] = fmt.Sprintf("%d times %s", demand.Count, demand.Request)
+	}
+	for _, t := range j.Tasks {
+		v.Tasks = append(v.Tasks, describe(t))
+	}
+	slices.Sort(v.Tasks)
+	return v
+}
+
+func describe(t *model.Task) string {
+	return fmt.Sprintf("%s of %s, role %q: %s on %q, asks %s, pod %p", t.UID, t.Job, t.Role, t.Status, t.Node, t.Request, t.Pod)
+}
+
+// jobs counts every job anew.
+func (w *twin) jobs() map[model.JobKey]jobView {
+	tasks := map[model.JobKey][]*model.Task{}
+	for _, t := range w.tasks() {
+		tasks[t.Job] = append(tasks[t.Job], t)
+	}
+	views := map[model.JobKey]jobView{}
+	for key := range w.groups {
+		views[key] = w.job(key, tasks[key])
+	}
+	for key, list := range tasks {
+		views[key] = w.job(key, list)
+	}
+	return views
+}
+
+func (w *twin) job(key model.JobKey, tasks []*model.Task) jobView {
+	slices.SortFunc(tasks, func(a, b *model.Task) int {
+		if c := a.Created.Compare(b.Created); c != 0 {
+			return c
+		}
+		if a.UID < b.UID {
+			return -1
+		}
+		return 1
+	})
+	v := jobView{Group: w.groups[key], Queue: model.DefaultQueue, Roles: map[string]model.Counts{}, Pending: map[model.Class]string{}}
+	if v.Group != nil {
+		v.Queue, v.Created, v.UID = v.Group.Queue, v.Group.Created, v.Group.UID
+		value, known := w.classes[v.Group.PriorityClass]
+		if !known {
+			value = w.classes[w.standard]
+		}
+		v.Priority = value
+	} else {
+		oldest := tasks[0].Pod
+		v.Created, v.UID = oldest.CreationTimestamp.Time, oldest.UID
+		if queue := oldest.Annotations[model.QueueAnnotation]; queue != "" {
+			v.Queue = queue
+		}
+		if oldest.Spec.Priority != nil {
+			v.Priority = *oldest.Spec.Priority
+		}
+	}
+	waiting := map[model.Class]int{}
+	for _, t := range tasks {
+		v.Tasks = append(v.Tasks, describe(t))
+		role := v.Roles[t.Role]
+		for _, c := range []*model.Counts{&v.Counts, &role} {
+			c.ByStatus[t.Status]++
+			pending := t.Status == model.Pending
+			c.PendingGated += number(pending && t.Gated)
+			c.PendingBestEffort += number(pending && !t.Gated && t.BestEffort)
+			c.ReleasingPlaced += number(t.Status == model.Releasing && t.Node != "")
+		}
+		v.Roles[t.Role] = role
+		if t.Status == model.Pending && !t.Gated {
+			waiting[t.Class]++
+			v.Pending[t.Class] = fmt.Sprintf("%d times %s", waiting[t.Class], t.Request)
+		}
+	}
+	slices.Sort(v.Tasks)
+	return v
+}
+
+func number(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
