@@ -115,6 +115,24 @@ func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.
 	if equal(group.Status, after) {
 		return nil
 	}
+	if err := w.patchGroup(ctx, job, group, after); err != nil {
+		return err
+	}
+	if !scheduled(group.Status) && scheduled(after) {
+		w.recorder.Event(group, corev1.EventTypeNormal, string(volcano.PodGroupScheduled), string(volcano.PodGroupReady))
+	}
+	return nil
+}
+
+// scheduled reports whether the condition Scheduled is true.
+func scheduled(status volcano.PodGroupStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c volcano.PodGroupCondition) bool {
+		return c.Type == volcano.PodGroupScheduled && c.Status == corev1.ConditionTrue
+	})
+}
+
+// patchGroup writes the status, to the subresource if the PodGroup's definition has one.
+func (w *Writer) patchGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, after volcano.PodGroupStatus) error {
 	patch, err := json.Marshal(map[string]any{
 		// The UID makes the patch fail on a PodGroup that took the name of the one the model knows.
 		"metadata": map[string]any{"uid": group.UID},

@@ -221,7 +221,7 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 	return nil
 }
 
-// say records an event on the PodGroup, or on the pods when there is none, if the reason is new.
+// say records an event on the PodGroup if the reason is new.
 func (w *Writer) say(job *model.Job, reason model.Reason) {
 	w.mu.Lock()
 	before := w.said[job.Key]
@@ -230,14 +230,8 @@ func (w *Writer) say(job *model.Job, reason model.Reason) {
 		w.said[job.Key] = reason
 	}
 	w.mu.Unlock()
-	if !news || job.Group == nil {
-		return
-	}
-	switch {
-	case reason != (model.Reason{}):
+	if news && job.Group != nil && reason != (model.Reason{}) {
 		w.recorder.Event(job.Group.Object, corev1.EventTypeWarning, string(volcano.PodGroupUnschedulableType), reason.Text())
-	case job.Ready() && job.Counts.Total() > 0:
-		w.recorder.Event(job.Group.Object, corev1.EventTypeNormal, string(volcano.PodGroupScheduled), string(volcano.PodGroupReady))
 	}
 }
 
