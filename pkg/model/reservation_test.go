@@ -20,7 +20,9 @@ func TestReservations(t *testing.T) {
 	}
 	type steps = []func(*model.State)
 	pod := func(options ...func(*corev1.Pod)) func(*model.State) {
-		return func(s *model.State) { s.UpsertPod(newPod("p", append([]func(*corev1.Pod){in("train")}, options...)...)) }
+		return func(s *model.State) {
+			s.UpsertPod(newPod("p", append([]func(*corev1.Pod){in("train")}, options...)...))
+		}
 	}
 	assume := func(node string) func(*model.State) { return func(s *model.State) { s.Assume("p", node) } }
 	forget := func(s *model.State) { s.Forget("p") }
