@@ -35,8 +35,13 @@ const lookAgain = 15 * time.Second
 // handlers builds event handlers for one kind from what to do with an object that is there and one that is gone.
 func handlers[T any](put, remove func(T)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { put(o.(T)) },
-		UpdateFunc: func(_, o any) { put(o.(T)) },
+		AddFunc: func(o any) { put(o.(T)) },
+		UpdateFunc: func(before, o any) {
+			if replaced(before, o) {
+				remove(before.(T))
+			}
+			put(o.(T))
+		},
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj
@@ -46,6 +51,14 @@ func handlers[T any](put, remove func(T)) cache.ResourceEventHandlerFuncs {
 			}
 		},
 	}
+}
+
+// replaced reports whether an update is about two objects: one was deleted and another one of its name created while
+// the watch was interrupted. Informers know objects by their names and tell of the second as an update of the first.
+func replaced(before, after any) bool {
+	a, okA := before.(metav1.Object)
+	b, okB := after.(metav1.Object)
+	return okA && okB && a.GetUID() != b.GetUID()
 }
 
 // Core feeds the model from the scheduler's own informers. It returns what reports that all of it has been delivered.
