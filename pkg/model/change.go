@@ -33,6 +33,8 @@ type Change struct {
 	Jobs []JobKey
 	// Tasks are the tasks that changed or went away.
 	Tasks []types.UID
+	// Malformed are tasks that came with a problem of their own, or got one.
+	Malformed []*Task
 	// Events are what else happened.
 	Events Event
 }

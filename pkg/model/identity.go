@@ -4,6 +4,7 @@
 package model
 
 import (
+	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,6 +77,7 @@ func NewTask(pod *corev1.Pod) *Task {
 	if pod.Spec.NodeName == "" {
 		class, shape = classOf(pod)
 	}
+	priority, problem := priorityOf(pod)
 	return &Task{
 		UID:        pod.UID,
 		Pod:        pod,
@@ -84,7 +86,8 @@ func NewTask(pod *corev1.Pod) *Task {
 		Class:      class,
 		Shape:      shape,
 		Request:    request,
-		Priority:   priorityOf(pod),
+		Priority:   priority,
+		Problem:    problem,
 		Status:     statusOf(pod),
 		Node:       pod.Spec.NodeName,
 		Traits:     traitsOf(pod),
@@ -121,14 +124,22 @@ func roleOf(pod *corev1.Pod) string {
 	return pod.Labels[RoleKey]
 }
 
-func priorityOf(pod *corev1.Pod) int32 {
-	if n, err := strconv.ParseInt(pod.Annotations[TaskPriorityAnnotation], 10, 32); err == nil {
-		return int32(n)
-	}
+// priorityOf returns the task's priority, and what is wrong with the annotation that should say it.
+func priorityOf(pod *corev1.Pod) (priority int32, problem string) {
+	priority = 1
 	if pod.Spec.Priority != nil {
-		return *pod.Spec.Priority
+		priority = *pod.Spec.Priority
 	}
-	return 1
+	said, ok := pod.Annotations[TaskPriorityAnnotation]
+	if !ok {
+		return priority, ""
+	}
+	n, err := strconv.ParseInt(said, 10, 32)
+	if err != nil {
+		return priority, fmt.Sprintf("annotation %s is %q: write a whole number of 32 bits; priority %d is used until then",
+			TaskPriorityAnnotation, said, priority)
+	}
+	return int32(n), ""
 }
 
 func traitsOf(pod *corev1.Pod) Traits {

@@ -209,6 +209,9 @@ func (j *Job) Blocked() Reason {
 		return Reason{Kind: InvalidPodGroup, Subject: "spec.minMember", Message: fmt.Sprintf(
 			"spec.minMember of PodGroup %s is %d: set it to 0 or more", j.Key, j.Group.MinMember)}
 	}
+	if r := j.negativeRole(); r != (Reason{}) {
+		return r
+	}
 	roles := j.roleMins()
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
 		if c := j.Roles[role]; c.Valid() < roles[role] {
@@ -222,6 +225,20 @@ func (j *Job) Blocked() Reason {
 			"%d of %d pods exist: create the missing ones, or lower spec.minMember", valid, j.Min())}
 	}
 	return j.gated(roles)
+}
+
+// negativeRole complains about the first role, by name, whose minimum is below zero.
+func (j *Job) negativeRole() Reason {
+	if j.Group == nil {
+		return Reason{}
+	}
+	for _, role := range slices.Sorted(maps.Keys(j.Group.MinTaskMember)) {
+		if least := j.Group.MinTaskMember[role]; least < 0 {
+			return Reason{Kind: InvalidPodGroup, Subject: "spec.minTaskMember", Message: fmt.Sprintf(
+				"spec.minTaskMember[%s] of PodGroup %s is %d: set it to 0 or more", role, j.Key, least)}
+		}
+	}
+	return Reason{}
 }
 
 // gated says whether scheduling gates keep the job below its minimums.

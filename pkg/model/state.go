@@ -103,6 +103,9 @@ func (s *State) UpsertPod(pod *corev1.Pod) Change {
 
 // upsertTask puts a task into its job. A reservation that the API server has not confirmed outlives the update.
 func (s *State) upsertTask(t *Task, c *Change) *Task {
+	if before := s.task(t.UID); t.Problem != "" && (before == nil || before.Problem != t.Problem) {
+		c.Malformed = append(c.Malformed, t)
+	}
 	if key, ok := s.jobOf[t.UID]; ok {
 		e := s.jobs[key]
 		before := e.job.Tasks[e.index[t.UID]]

@@ -81,6 +81,8 @@ type Task struct {
 	Gated bool
 	// BestEffort: the pod asks for nothing but a pod slot.
 	BestEffort bool
+	// Problem says what is wrong with the pod's annotations and what to change; empty when nothing is.
+	Problem string
 	// Created is the pod's creation time.
 	Created time.Time
 }

@@ -102,6 +102,9 @@ func (w *Writer) Notify(c model.Change) {
 			w.schedule(key)
 		}
 	}
+	for _, t := range c.Malformed {
+		w.recorder.Event(t.Pod, corev1.EventTypeWarning, "MalformedAnnotation", t.Problem)
+	}
 	if c.Events&model.QueueChanged != 0 {
 		for job := range w.state.Snapshot().Jobs {
 			if job.Group != nil && job.Key.Source == model.FromVolcano {

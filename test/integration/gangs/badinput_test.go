@@ -52,6 +52,7 @@ func TestBadInputHurtsNobodyElse(t *testing.T) {
 	}
 	e.Create(t, env.Gang{Name: "above", Min: 5, Size: 3, CPU: "1"})
 	e.Create(t, env.Gang{Name: "negative", Min: -1, Size: 2, CPU: "1"})
+	e.Create(t, env.Gang{Name: "negrole", Min: 2, Size: 2, CPU: "1", Roles: map[string]int32{"worker": -2}, Pod: role("worker")})
 	e.Create(t, env.Gang{Name: "zero", Min: 0, Size: 3, CPU: "1"})
 	e.Create(t, env.Gang{Name: "noqueue", Min: 2, Size: 2, CPU: "1", Queue: "missing"})
 	e.Create(t, env.Gang{Name: "norole", Min: 3, Size: 3, CPU: "1", Roles: map[string]int32{"master": 1, "worker": 2}, Pod: role("worker")})
@@ -76,6 +77,14 @@ func TestBadInputHurtsNobodyElse(t *testing.T) {
 	env.Eventually(t, within, podSays(t, e, "orphan", string(model.PodGroupNotFound), "create it"))
 	env.Eventually(t, within, e.AllBound(t, "zero", 3))
 	env.Eventually(t, within, e.AllBound(t, "malformed", 2))
+	env.Eventually(t, within, e.Waits(t, "negrole", model.InvalidPodGroup))
+	env.Eventually(t, within, func() string {
+		events, err := e.Kube.CoreV1().Events(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=MalformedAnnotation"})
+		if err != nil || len(events.Items) != 2 {
+			return fmt.Sprintf("%d events about malformed annotations, want one a pod (%v)", len(events.Items), err)
+		}
+		return ""
+	})
 	env.Eventually(t, within, phaseIs(t, e, "empty", volcano.PodGroupCompleted))
 	env.Eventually(t, within, phaseIs(t, e, "noqueue", volcano.PodGroupPending))
 
