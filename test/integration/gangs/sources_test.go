@@ -4,7 +4,9 @@
 package gangs_test
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	coschedulingclient "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
@@ -70,4 +74,32 @@ func TestPodsWithoutAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Eventually(t, 30*time.Second, e.AllBound(t, "plain", 5))
+}
+
+// TestPodGroupsWithoutAStatusSubresource serves PodGroups defined as Volcano defines them.
+func TestPodGroupsWithoutAStatusSubresource(t *testing.T) {
+	dir := t.TempDir()
+	const subresource = "    subresources:\n      status: {}\n"
+	for _, name := range []string{"scheduling.volcano.sh_podgroups.yaml", "scheduling.volcano.sh_queues.yaml"} {
+		data, err := manifests.CRDs.ReadFile("crds/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		definition := string(data)
+		if strings.Contains(name, "podgroups") {
+			if definition = strings.ReplaceAll(definition, subresource, ""); definition == string(data) {
+				t.Fatal("the shipped definition has no status subresource to leave out")
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(definition), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=64Gi"}, NoDefaultCRDs: true, CRDDirs: []string{dir}})
+	e.StartScheduler(t)
+	e.Create(t, env.Gang{Name: "toobig", Min: 5, Size: 5, CPU: "1"})
+	e.Create(t, env.Gang{Name: "fits", Min: 4, Size: 4, CPU: "1"})
+	env.Eventually(t, 30*time.Second, e.AllBound(t, "fits", 4))
+	env.Eventually(t, 30*time.Second, phaseIs(t, e, "fits", volcano.PodGroupRunning))
+	env.Eventually(t, 30*time.Second, e.Waits(t, "toobig", model.NotEnoughResources))
 }
