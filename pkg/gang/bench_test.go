@@ -39,6 +39,18 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
+// BenchmarkPlanElastic plans one more task of a job that has started and has 10,000 waiting.
+func BenchmarkPlanElastic(b *testing.B) {
+	w := newWorld(b, nodeShapes{{count: 5000, cpu: "64", memory: "256Gi"}}, nil)
+	job := w.job(gangOf("train", 0, 10000, "1"))
+	for b.Loop() {
+		if plan := w.plan(b, job); len(plan.Placements) != 1 {
+			b.Fatal(plan.Reason.Text())
+		}
+	}
+	perPod(b, 1)
+}
+
 // BenchmarkPlanRefused plans a gang that does not fit: on nodes that are full, and on nodes with room for all but one.
 func BenchmarkPlanRefused(b *testing.B) {
 	for name, size := range map[string]int{"full": 1, "oneshort": 10} {
