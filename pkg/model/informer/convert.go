@@ -4,6 +4,7 @@
 package informer
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -66,3 +67,11 @@ func volcanoQueue(q *volcano.Queue) *model.Queue {
 		Object:  q,
 	}
 }
+
+func keyOf(source model.Source, o metav1.Object) model.JobKey {
+	return model.JobKey{Source: source, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func volcanoKey(g *volcano.PodGroup) model.JobKey { return keyOf(model.FromVolcano, g) }
+
+func coschedulingKey(g *coscheduling.PodGroup) model.JobKey { return keyOf(model.FromCoscheduling, g) }

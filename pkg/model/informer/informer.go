@@ -8,29 +8,16 @@ package informer
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
-	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
-	coschedulingclient "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned"
-	coschedulinginformers "sigs.k8s.io/scheduler-plugins/pkg/generated/informers/externalversions"
-	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
-	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
-	volcanoinformers "volcano.sh/apis/pkg/client/informers/externalversions"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
-
-// lookAgain is how often the API server is asked for group APIs that it did not serve at the last look.
-const lookAgain = 15 * time.Second
 
 // handlers builds event handlers for one kind from what to do with an object that is there and one that is gone.
 func handlers[T any](put, remove func(T)) cache.ResourceEventHandlerFuncs {
@@ -138,102 +125,3 @@ func trimFinished(o any) (any, error) {
 	p.Status = corev1.PodStatus{Phase: p.Status.Phase}
 	return p, nil
 }
-
-// Groups feeds the model from the group APIs that the API server serves: Volcano's PodGroups and Queues, and the
-// PodGroups of scheduler-plugins. It returns once those present have been delivered, and goes on looking for the
-// others until the context ends.
-func Groups(ctx context.Context, state *model.State, config *rest.Config) error {
-	finder, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return fmt.Errorf("building a discovery client: %w", err)
-	}
-	volcanoAPI, err := volcanoclient.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("building a client for %s: %w", volcano.SchemeGroupVersion, err)
-	}
-	coschedulingAPI, err := coschedulingclient.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("building a client for %s: %w", coscheduling.SchemeGroupVersion, err)
-	}
-	sources := map[string]func() error{
-		volcano.SchemeGroupVersion.String():      func() error { return watchVolcano(ctx, state, volcanoAPI) },
-		coscheduling.SchemeGroupVersion.String(): func() error { return watchCoscheduling(ctx, state, coschedulingAPI) },
-	}
-	look := func() error {
-		for version, watch := range sources {
-			// A group version that is not served is not an error: its objects do not exist yet.
-			if _, err := finder.ServerResourcesForGroupVersion(version); err != nil {
-				klog.FromContext(ctx).V(2).Info("Group API is not served yet", "groupVersion", version, "reason", err.Error())
-				continue
-			}
-			if err := watch(); err != nil {
-				return err
-			}
-			klog.FromContext(ctx).V(2).Info("Watching group API", "groupVersion", version)
-			delete(sources, version)
-		}
-		return nil
-	}
-	if err := look(); err != nil {
-		return err
-	}
-	go func() {
-		ticker := time.NewTicker(lookAgain)
-		defer ticker.Stop()
-		for len(sources) > 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				if err := look(); err != nil {
-					klog.FromContext(ctx).Error(err, "Looking for group APIs")
-				}
-			}
-		}
-	}()
-	return nil
-}
-
-func watchVolcano(ctx context.Context, state *model.State, client volcanoclient.Interface) error {
-	factory := volcanoinformers.NewSharedInformerFactory(client, 0)
-	groups, err := factory.Scheduling().V1beta1().PodGroups().Informer().AddEventHandler(handlers(
-		func(g *volcano.PodGroup) { state.UpsertGroup(volcanoKey(g), volcanoGroup(g)) },
-		func(g *volcano.PodGroup) { state.DeleteGroup(volcanoKey(g)) }))
-	if err != nil {
-		return fmt.Errorf("watching PodGroups: %w", err)
-	}
-	queues, err := factory.Scheduling().V1beta1().Queues().Informer().AddEventHandler(handlers(
-		func(q *volcano.Queue) { state.UpsertQueue(volcanoQueue(q)) },
-		func(q *volcano.Queue) { state.DeleteQueue(q.Name) }))
-	if err != nil {
-		return fmt.Errorf("watching Queues: %w", err)
-	}
-	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), groups.HasSynced, queues.HasSynced) {
-		return fmt.Errorf("waiting for PodGroups and Queues: %w", context.Cause(ctx))
-	}
-	return nil
-}
-
-func watchCoscheduling(ctx context.Context, state *model.State, client coschedulingclient.Interface) error {
-	factory := coschedulinginformers.NewSharedInformerFactory(client, 0)
-	groups, err := factory.Scheduling().V1alpha1().PodGroups().Informer().AddEventHandler(handlers(
-		func(g *coscheduling.PodGroup) { state.UpsertGroup(coschedulingKey(g), coschedulingGroup(g)) },
-		func(g *coscheduling.PodGroup) { state.DeleteGroup(coschedulingKey(g)) }))
-	if err != nil {
-		return fmt.Errorf("watching scheduling.x-k8s.io PodGroups: %w", err)
-	}
-	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), groups.HasSynced) {
-		return fmt.Errorf("waiting for scheduling.x-k8s.io PodGroups: %w", context.Cause(ctx))
-	}
-	return nil
-}
-
-func keyOf(source model.Source, o metav1.Object) model.JobKey {
-	return model.JobKey{Source: source, Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-func volcanoKey(g *volcano.PodGroup) model.JobKey { return keyOf(model.FromVolcano, g) }
-
-func coschedulingKey(g *coscheduling.PodGroup) model.JobKey { return keyOf(model.FromCoscheduling, g) }

@@ -71,6 +71,10 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	config := rest.CopyConfig(handle.KubeConfig())
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 
+	groups, err := informer.NewClients(config)
+	if err != nil {
+		return err
+	}
 	writer, err := status.New(config, handle.ClientSet(), e.State)
 	if err != nil {
 		return fmt.Errorf("building the status writer: %w", err)
@@ -92,16 +96,16 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	if err != nil {
 		return err
 	}
-	go e.run(ctx, handle, config, synced)
+	go e.run(ctx, handle, groups, synced)
 	return nil
 }
 
 // run watches from the start, so that a standby is ready at once, and acts once the scheduler leads.
-func (e *Engine) run(ctx context.Context, handle fwk.Handle, config *rest.Config, synced []cache.InformerSynced) {
+func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Clients, synced []cache.InformerSynced) {
 	logger := klog.FromContext(ctx)
 	watching, watchCtx := errgroup.WithContext(ctx)
 	watching.Go(func() error { return informer.Finished(ctx, e.State, handle.ClientSet()) })
-	watching.Go(func() error { return informer.Groups(ctx, e.State, config) })
+	watching.Go(func() error { return informer.Groups(ctx, e.State, groups) })
 	watching.Go(func() error {
 		if !cache.WaitForCacheSync(watchCtx.Done(), synced...) {
 			return fmt.Errorf("waiting for nodes and pods: %w", context.Cause(watchCtx))
