@@ -6,12 +6,12 @@ package gang
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -36,7 +36,7 @@ type class struct {
 	only []int
 	// start is where the scan of the nodes began; next is how many have been looked at.
 	start, next int
-	heap        candidates
+	heap        *heap.Heap[*candidate]
 	// deferred are candidates that failed a filter that looks at other nodes' pods; pods planned since may have helped.
 	deferred []*candidate
 	// entries maps a node to its candidate.
@@ -65,6 +65,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		attempt: a, pod: t.Pod, podInfo: info, task: t,
 		state:         p.NewState(),
 		canFail:       p.ReservationCanFail(t.Pod),
+		heap:          newCandidates(),
 		entries:       map[int]*candidate{},
 		trustRequests: true,
 		shortages:     map[uint64][]string{},
@@ -185,8 +186,8 @@ func (c *class) best(ctx context.Context) (*candidate, error) {
 		return nil, err
 	}
 	for {
-		for len(c.heap) > 0 {
-			e := c.heap[0]
+		for c.heap.Len() > 0 {
+			e := c.heap.Top()
 			if e.checked == len(c.attempt.overlay.added) || !c.looksAround {
 				return e, nil
 			}
@@ -226,9 +227,9 @@ func (c *class) retry(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		c.entries[e.node] = e
-		c.heap.push(e)
+		c.heap.Put(e)
 	}
-	return len(c.heap) > 0, nil
+	return c.heap.Len() > 0, nil
 }
 
 // catchUp filters and scores again the nodes that got pods since the class last looked.
@@ -239,14 +240,22 @@ func (c *class) catchUp(ctx context.Context) error {
 		if e == nil || e.checked == len(added) {
 			continue
 		}
-		if !c.admit(ctx, e) {
-			continue
-		}
-		if err := c.scores.update(ctx, c, e); err != nil {
+		if err := c.renew(ctx, e); err != nil {
 			return err
 		}
-		c.heap.fix(e)
 	}
+	return nil
+}
+
+// renew filters and scores a candidate again.
+func (c *class) renew(ctx context.Context, e *candidate) error {
+	if !c.admit(ctx, e) {
+		return nil
+	}
+	if err := c.scores.update(ctx, c, e); err != nil {
+		return err
+	}
+	c.heap.Put(e)
 	return nil
 }
 
@@ -276,7 +285,7 @@ func (c *class) refuse(e *candidate, status *fwk.Status) {
 }
 
 func (c *class) remove(e *candidate) {
-	c.heap.remove(e)
+	c.heap.Remove(e)
 	delete(c.entries, e.node)
 }
 
@@ -284,131 +293,4 @@ func (c *class) remove(e *candidate) {
 func (c *class) rescan() {
 	c.exhausted, c.next, c.deferred = false, 0, nil
 	c.demand()
-}
-
-// scan looks at further nodes until there is a sample of feasible ones with room for all tasks wanted, or no node is
-// left; then it scores what it found.
-func (c *class) scan(ctx context.Context) error {
-	p := c.attempt.planner
-	sample := p.SampleSize(len(c.attempt.overlay.nodes))
-	places, found := 0, 0
-	if c.next == 0 {
-		if short := c.hopeless(ctx); short {
-			c.exhausted = true
-			return errHopeless
-		}
-	}
-	for c.next < c.size() && (found < sample || places < c.wanted) {
-		chunk := make([]int, min(c.size()-c.next, max(sample, c.wanted-places)))
-		for i := range chunk {
-			chunk[i] = c.node(c.next + i)
-		}
-		results, err := c.filter(ctx, chunk)
-		if err != nil {
-			return err
-		}
-		for i, r := range results {
-			if r.status.IsSuccess() && r.places > 0 {
-				c.heapAdd(chunk[i])
-				found++
-				places += r.places
-			}
-		}
-		c.next += len(chunk)
-		c.attempt.scanned = max(c.attempt.scanned, c.next)
-	}
-	c.exhausted = c.next == c.size()
-	if found == 0 {
-		return nil
-	}
-	return c.scores.all(ctx, c)
-}
-
-func (c *class) heapAdd(node int) {
-	if c.entries[node] != nil {
-		return
-	}
-	o := c.attempt.overlay
-	e := &candidate{node: node, name: o.at(node).Node().Name, rank: len(c.entries)}
-	e.see(o)
-	c.entries[node] = e
-	c.heap.push(e)
-}
-
-// verdict is what one node said to a class: how many of its pods there is room for, and the filters' status.
-type verdict struct {
-	places int
-	status *fwk.Status
-}
-
-// filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked.
-func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
-	results := make([]verdict, len(nodes))
-	var failure atomic.Pointer[fwk.Status]
-	f := c.attempt.planner.Framework
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	f.Parallelizer().Until(ctx, len(nodes), func(i int) {
-		info := c.attempt.overlay.at(nodes[i])
-		places := room(info, c.task.Request)
-		if places == 0 && c.trustRequests {
-			return
-		}
-		status := c.runFilters(ctx, info)
-		if status.Code() == fwk.Error {
-			failure.Store(status)
-			cancel()
-		}
-		results[i] = verdict{places: max(1, places), status: status}
-	}, "GangFilter")
-	if status := failure.Load(); status != nil {
-		return nil, fmt.Errorf("filtering nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
-	}
-	if err := c.extend(nodes, results); err != nil {
-		return nil, err
-	}
-	for i, r := range results {
-		switch {
-		case r.places == 0:
-			c.refusals.node(c.attempt.overlay, nodes[i], c.insufficient(c.attempt.overlay.at(nodes[i])))
-		case !r.status.IsSuccess():
-			c.refusals.node(c.attempt.overlay, nodes[i], r.status.Reasons())
-		}
-	}
-	return results, nil
-}
-
-// extend asks the profile's extenders about the nodes that passed the filters.
-func (c *class) extend(nodes []int, results []verdict) error {
-	for _, extender := range c.attempt.planner.Framework.Extenders() {
-		if !extender.IsInterested(c.pod) {
-			continue
-		}
-		var passed []fwk.NodeInfo
-		for i, r := range results {
-			if r.places > 0 && r.status.IsSuccess() {
-				passed = append(passed, c.attempt.overlay.at(nodes[i]))
-			}
-		}
-		if len(passed) == 0 {
-			return nil
-		}
-		kept, _, _, err := extender.Filter(c.pod, passed)
-		if err != nil {
-			if extender.IsIgnorable() {
-				continue
-			}
-			return fmt.Errorf("asking extender %s about pod %s/%s: %w", extender.Name(), c.pod.Namespace, c.pod.Name, err)
-		}
-		names := sets.New[string]()
-		for _, n := range kept {
-			names.Insert(n.Node().Name)
-		}
-		for i := range results {
-			if r := &results[i]; r.places > 0 && r.status.IsSuccess() && !names.Has(c.attempt.overlay.at(nodes[i]).Node().Name) {
-				r.status = fwk.NewStatus(fwk.Unschedulable, "node(s) were refused by extender "+extender.Name())
-			}
-		}
-	}
-	return nil
 }

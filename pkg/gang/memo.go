@@ -42,7 +42,7 @@ func (m *memo) keep(a *attempt) {
 
 // reusable reports whether the candidates of the class depend on nothing but their nodes and the pod's own spec.
 func (c *class) reusable() bool {
-	return !c.looksAround && !c.canFail && c.only == nil && len(c.heap) > 0 && c.uses < memoUses && !scoresLookAround(c.state)
+	return !c.looksAround && !c.canFail && c.only == nil && c.heap.Len() > 0 && c.uses < memoUses && !scoresLookAround(c.state)
 }
 
 // scoresLookAround reports whether a score of the class depends on pods of other nodes.
@@ -61,8 +61,8 @@ func (c *class) adopt(ctx context.Context) error {
 		return nil
 	}
 	delete(m.shapes, c.task.Shape)
-	infos := make([]fwk.NodeInfo, len(old.heap))
-	for i, e := range old.heap {
+	infos := make([]fwk.NodeInfo, old.heap.Len())
+	for i, e := range old.heap.Items() {
 		if infos[i] = a.overlay.at(e.node); infos[i].Node().Name != e.name {
 			return nil
 		}
@@ -77,20 +77,16 @@ func (c *class) adopt(ctx context.Context) error {
 	c.take(old)
 	a.remembered = true
 	var changed []*candidate
-	for i, e := range c.heap {
+	for i, e := range c.heap.Items() {
 		if infos[i].GetGeneration() != e.generation {
 			changed = append(changed, e)
 		}
 		e.checked = len(a.overlay.added)
 	}
 	for _, e := range changed {
-		if !c.admit(ctx, e) {
-			continue
-		}
-		if err := c.scores.update(ctx, c, e); err != nil {
+		if err := c.renew(ctx, e); err != nil {
 			return err
 		}
-		c.heap.fix(e)
 	}
 	return nil
 }

@@ -24,20 +24,20 @@ type scorer struct {
 // all scores every candidate of the class from scratch.
 func (s *scorer) all(ctx context.Context, c *class) error {
 	f := c.attempt.planner.Framework
-	infos := make([]fwk.NodeInfo, len(c.heap))
-	for i, e := range c.heap {
+	infos := make([]fwk.NodeInfo, c.heap.Len())
+	for i, e := range c.heap.Items() {
 		infos[i] = e.info
 	}
 	if status := f.RunPreScorePlugins(ctx, c.state, c.pod, infos); !status.IsSuccess() {
 		return fmt.Errorf("running PreScore for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
 	}
 	var failure atomic.Pointer[fwk.Status]
-	f.Parallelizer().Until(ctx, len(c.heap), func(i int) {
-		raw, status := f.RunRawScorePlugins(ctx, c.state, c.pod, c.heap[i].info)
+	f.Parallelizer().Until(ctx, c.heap.Len(), func(i int) {
+		raw, status := f.RunRawScorePlugins(ctx, c.state, c.pod, c.heap.Items()[i].info)
 		if !status.IsSuccess() {
 			failure.Store(status)
 		}
-		c.heap[i].raw = raw
+		c.heap.Items()[i].raw = raw
 	}, "GangScore")
 	if status := failure.Load(); status != nil {
 		return scoreError(c, status)
@@ -54,21 +54,21 @@ func scoreError(c *class, status *fwk.Status) error {
 
 // normalize turns the raw scores of all candidates into totals.
 func (s *scorer) normalize(ctx context.Context, c *class) error {
-	scores := make([]fwk.NodePluginScores, len(c.heap))
-	for i, e := range c.heap {
+	scores := make([]fwk.NodePluginScores, c.heap.Len())
+	for i, e := range c.heap.Items() {
 		scores[i] = fwk.NodePluginScores{Name: e.info.Node().Name, RawScores: e.raw}
 	}
 	if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
 		return scoreError(c, status)
 	}
-	for i, e := range c.heap {
+	for i, e := range c.heap.Items() {
 		e.parts = make([]int64, len(e.raw))
 		for j, part := range scores[i].Scores {
 			e.parts[j] = part.Score
 		}
 		e.total = scores[i].TotalScore
 	}
-	c.heap.init()
+	c.heap.Init()
 	return nil
 }
 
@@ -101,15 +101,15 @@ var probes = [2][3]int64{{1, 2, 3}, {10, 20, 40}}
 
 // probe finds the weight of each plugin that does not normalise.
 func (s *scorer) probe(ctx context.Context, c *class) error {
-	if s.probed || len(c.heap) < len(probes[0]) {
+	if s.probed || c.heap.Len() < len(probes[0]) {
 		// With fewer nodes, normalising all of them is cheap; unknown weights make update do that.
-		if s.weight == nil && len(c.heap) > 0 {
-			s.weight = make([]int64, len(c.heap[0].raw))
+		if s.weight == nil && c.heap.Len() > 0 {
+			s.weight = make([]int64, len(c.heap.Top().raw))
 		}
 		return nil
 	}
 	s.probed = true
-	plugins := c.heap[0].raw
+	plugins := c.heap.Top().raw
 	s.weight = make([]int64, len(plugins))
 	linear := make([]bool, len(plugins))
 	for i := range linear {
@@ -118,7 +118,7 @@ func (s *scorer) probe(ctx context.Context, c *class) error {
 	for _, probe := range probes {
 		scores := make([]fwk.NodePluginScores, len(probe))
 		for n, value := range probe {
-			scores[n] = fwk.NodePluginScores{Name: c.heap[n].info.Node().Name, RawScores: make([]fwk.PluginScore, len(plugins))}
+			scores[n] = fwk.NodePluginScores{Name: c.heap.Items()[n].info.Node().Name, RawScores: make([]fwk.PluginScore, len(plugins))}
 			for i, plugin := range plugins {
 				scores[n].RawScores[i] = fwk.PluginScore{Name: plugin.Name, Score: value}
 			}

@@ -4,9 +4,10 @@
 package gang
 
 import (
-	"container/heap"
 	"context"
 	"sync"
+
+	"github.com/caldera-scheduler/caldera/pkg/heap"
 )
 
 // slots bounds how many pods are bound at a time. Those that wait are let through in the order of their turns, so that
@@ -15,7 +16,7 @@ type slots struct {
 	// mu guards everything below.
 	mu      sync.Mutex
 	free    int
-	waiting queue
+	waiting *heap.Heap[*ticket]
 	// arrivals breaks ties within a turn.
 	arrivals uint64
 }
@@ -27,7 +28,17 @@ type ticket struct {
 	at            int
 }
 
-func newSlots(n int) *slots { return &slots{free: n} }
+// Position implements heap.Element.
+func (t *ticket) Position() *int { return &t.at }
+
+func newSlots(n int) *slots {
+	return &slots{free: n, waiting: heap.New(func(a, b *ticket) bool {
+		if a.turn != b.turn {
+			return a.turn < b.turn
+		}
+		return a.arrival < b.arrival
+	})}
+}
 
 // acquire takes a slot. It fails only when the context ends first.
 func (s *slots) acquire(ctx context.Context, turn uint64) error {
@@ -38,8 +49,8 @@ func (s *slots) acquire(ctx context.Context, turn uint64) error {
 		return nil
 	}
 	s.arrivals++
-	t := &ticket{turn: turn, arrival: s.arrivals, ready: make(chan struct{})}
-	heap.Push(&s.waiting, t)
+	t := &ticket{turn: turn, arrival: s.arrivals, ready: make(chan struct{}), at: -1}
+	s.waiting.Put(t)
 	s.mu.Unlock()
 	select {
 	case <-t.ready:
@@ -53,7 +64,7 @@ func (s *slots) acquire(ctx context.Context, turn uint64) error {
 		// The slot came at the same moment; it goes to the next.
 		s.pass()
 	default:
-		heap.Remove(&s.waiting, t.at)
+		s.waiting.Remove(t)
 	}
 	return context.Cause(ctx)
 }
@@ -67,42 +78,9 @@ func (s *slots) release() {
 
 // pass hands a slot to the first that waits.
 func (s *slots) pass() {
-	if len(s.waiting) == 0 {
+	if s.waiting.Len() == 0 {
 		s.free++
 		return
 	}
-	close(heap.Pop(&s.waiting).(*ticket).ready)
-}
-
-// queue is a heap of tickets, oldest turn first.
-type queue []*ticket
-
-func (q queue) Len() int { return len(q) }
-
-func (q queue) Less(i, j int) bool {
-	if q[i].turn != q[j].turn {
-		return q[i].turn < q[j].turn
-	}
-	return q[i].arrival < q[j].arrival
-}
-
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].at, q[j].at = i, j
-}
-
-// Push implements heap.Interface.
-func (q *queue) Push(x any) {
-	t := x.(*ticket)
-	t.at = len(*q)
-	*q = append(*q, t)
-}
-
-// Pop implements heap.Interface.
-func (q *queue) Pop() any {
-	old := *q
-	t := old[len(old)-1]
-	old[len(old)-1] = nil
-	*q = old[:len(old)-1]
-	return t
+	close(s.waiting.Pop().ready)
 }

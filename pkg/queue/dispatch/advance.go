@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -154,16 +155,17 @@ func (d *Dispatcher) join(w *waiting) {
 	}
 	l := d.lots[key]
 	if l == nil {
-		l = &lot{key: key, at: -1}
-		l.jobs.less = func(a, b *waiting) bool { return compare(d.cfg.Orderers, a.job, b.job) < 0 }
+		l = &lot{key: key, at: -1, jobs: heap.New(func(a, b *waiting) bool {
+			return compare(d.cfg.Orderers, a.job, b.job) < 0
+		})}
 		d.lots[key] = l
 	}
 	w.lot = l
-	l.jobs.put(w)
+	l.jobs.Put(w)
 	if l.parked {
 		d.tell(w, l.reason)
 	} else {
-		d.ready.put(l)
+		d.ready.Put(l)
 	}
 }
 
@@ -175,14 +177,14 @@ func (d *Dispatcher) leave(w *waiting) {
 	}
 	w.lot = nil
 	// While a lot is in the ready heap its order is that of its best job, so it leaves the heap while that changes.
-	ready := d.ready.has(l)
-	d.ready.remove(l)
-	l.jobs.remove(w)
+	ready := d.ready.Has(l)
+	d.ready.Remove(l)
+	l.jobs.Remove(w)
 	switch {
 	case l.jobs.Len() == 0:
 		delete(d.lots, l.key)
 	case ready:
-		d.ready.put(l)
+		d.ready.Put(l)
 	}
 }
 
@@ -207,7 +209,7 @@ func (d *Dispatcher) revive() time.Duration {
 			continue
 		}
 		l.parked = false
-		d.ready.put(l)
+		d.ready.Put(l)
 	}
 	d.events = 0
 	return wake
@@ -218,7 +220,7 @@ func (d *Dispatcher) park(l *lot, reason model.Reason, missed model.Event) {
 	if l == nil {
 		return
 	}
-	d.ready.remove(l)
+	d.ready.Remove(l)
 	l.parked = true
 	l.helps = helpedBy(l.best().job.Traits)
 	l.notBefore = time.Time{}
@@ -231,7 +233,7 @@ func (d *Dispatcher) park(l *lot, reason model.Reason, missed model.Event) {
 	}
 	changed := !l.reason.Same(reason)
 	l.reason = reason
-	for _, w := range l.jobs.items {
+	for _, w := range l.jobs.Items() {
 		if changed || !w.reported.Same(reason) {
 			d.tell(w, reason)
 		}
@@ -254,7 +256,7 @@ func (d *Dispatcher) next() *turn {
 	}
 	totals := d.cfg.State.Totals()
 	for d.ready.Len() > 0 {
-		l := d.ready.items[0]
+		l := d.ready.Top()
 		w := l.best()
 		// The first attempt is a full plan even when it must fail: its reason says what is short where.
 		if l.reason != (model.Reason{}) && !d.cfg.MayFit(w.job, totals) {

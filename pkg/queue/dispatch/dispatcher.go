@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -65,7 +66,7 @@ type Dispatcher struct {
 	jobs    map[model.JobKey]*waiting
 	lots    map[lotKey]*lot
 	// ready are the lots of which a job may have a turn.
-	ready pile[*lot]
+	ready *heap.Heap[*lot]
 	turn  *turn
 	turns uint64
 	// changed and events are what happened since the last advance.
@@ -91,16 +92,17 @@ type settlement struct {
 
 // New returns a dispatcher that hands out no turns before Run.
 func New(cfg Config) *Dispatcher {
-	d := &Dispatcher{
+	return &Dispatcher{
 		cfg:     cfg,
 		signal:  make(chan struct{}, 1),
 		jobs:    map[model.JobKey]*waiting{},
 		lots:    map[lotKey]*lot{},
 		changed: map[model.JobKey]bool{},
 		resting: map[model.JobKey]*waiting{},
+		ready: heap.New(func(a, b *lot) bool {
+			return compare(cfg.Orderers, a.best().job, b.best().job) < 0
+		}),
 	}
-	d.ready.less = func(a, b *lot) bool { return compare(cfg.Orderers, a.best().job, b.best().job) < 0 }
-	return d
 }
 
 // Notify tells the dispatcher what changed in the model.

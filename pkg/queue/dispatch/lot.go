@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -26,13 +27,14 @@ type waiting struct {
 	notBefore time.Time
 }
 
-func (w *waiting) position() *int { return &w.at }
+// Position implements heap.Element.
+func (w *waiting) Position() *int { return &w.at }
 
 // lot is the jobs of one queue that ask for the same thing. When one of them does not fit, neither do the others: one
 // failed plan parks the whole lot, and one success brings the next job of it forward.
 type lot struct {
 	key    lotKey
-	jobs   pile[*waiting]
+	jobs   *heap.Heap[*waiting]
 	at     int
 	parked bool
 	// helps are the events that may end the parking.
@@ -45,9 +47,10 @@ type lot struct {
 	notBefore time.Time
 }
 
-func (l *lot) position() *int { return &l.at }
+// Position implements heap.Element.
+func (l *lot) Position() *int { return &l.at }
 
-func (l *lot) best() *waiting { return l.jobs.items[0] }
+func (l *lot) best() *waiting { return l.jobs.Top() }
 
 // lotKey says what a lot's jobs have in common.
 type lotKey struct {

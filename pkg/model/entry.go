@@ -1,0 +1,154 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// entry is the live form of one job.
+type entry struct {
+	job Job
+	// index maps the UID of each task to its place in job.Tasks.
+	index map[types.UID]int
+	// frozen is the immutable copy handed out; nil when the live job has changed since.
+	frozen *Job
+}
+
+func (s *State) entry(key JobKey) *entry {
+	e := s.jobs[key]
+	if e == nil {
+		e = &entry{job: Job{Key: key, Roles: map[string]Counts{}, Pending: map[Class]Demand{}}, index: map[types.UID]int{}}
+		s.jobs[key] = e
+	}
+	return e
+}
+
+func (s *State) task(uid types.UID) *Task {
+	key, ok := s.jobOf[uid]
+	if !ok {
+		return nil
+	}
+	e := s.jobs[key]
+	return e.job.Tasks[e.index[uid]]
+}
+
+// putTask adds or replaces a task of its job.
+func (s *State) putTask(t *Task, c *Change) {
+	e := s.entry(t.Job)
+	if i, ok := e.index[t.UID]; ok {
+		e.count(e.job.Tasks[i], -1)
+		e.job.Tasks[i] = t
+	} else {
+		e.index[t.UID] = len(e.job.Tasks)
+		e.job.Tasks = append(e.job.Tasks, t)
+		s.jobOf[t.UID] = t.Job
+	}
+	e.count(t, 1)
+	c.Tasks = append(c.Tasks, t.UID)
+	s.touch(t.Job, e, c)
+}
+
+// dropTask removes a task from its job, if it is in one.
+func (s *State) dropTask(uid types.UID, c *Change) {
+	key, ok := s.jobOf[uid]
+	if !ok {
+		return
+	}
+	delete(s.jobOf, uid)
+	e := s.jobs[key]
+	i, last := e.index[uid], len(e.job.Tasks)-1
+	e.count(e.job.Tasks[i], -1)
+	moved := e.job.Tasks[last]
+	e.job.Tasks[i] = moved
+	e.index[moved.UID] = i
+	e.job.Tasks[last] = nil
+	e.job.Tasks = e.job.Tasks[:last]
+	delete(e.index, uid)
+	c.Tasks = append(c.Tasks, uid)
+	s.touch(key, e, c)
+}
+
+// count adds n times the task to the counters of its job.
+func (e *entry) count(t *Task, n int) {
+	e.job.Counts.add(t, n)
+	role := e.job.Roles[t.Role]
+	role.add(t, n)
+	if role == (Counts{}) {
+		delete(e.job.Roles, t.Role)
+	} else {
+		e.job.Roles[t.Role] = role
+	}
+	if t.Placeable() {
+		if count := e.job.Pending[t.Class].Count + n; count > 0 {
+			e.job.Pending[t.Class] = Demand{Count: count, Request: t.Request}
+		} else {
+			delete(e.job.Pending, t.Class)
+		}
+		// Traits only grow: a job that once had a pod with volumes is woken once too often, never too seldom.
+		e.job.Traits |= t.Traits
+	}
+}
+
+// touch records that a job changed, and forgets a job of which nothing is left.
+func (s *State) touch(key JobKey, e *entry, c *Change) {
+	if e.job.Group == nil && len(e.job.Tasks) == 0 {
+		delete(s.jobs, key)
+	}
+	e.frozen = nil
+	s.snapshots.changed(key)
+	c.Jobs = append(c.Jobs, key)
+}
+
+// freeze returns the immutable form of a live job.
+func (s *State) freeze(e *entry) *Job {
+	if e.frozen == nil {
+		j := s.head(e)
+		j.Tasks = slices.Clone(e.job.Tasks)
+		e.frozen = &j
+	}
+	return e.frozen
+}
+
+// head is the live job without its tasks.
+func (s *State) head(e *entry) Job {
+	j := e.job
+	j.Tasks = nil
+	j.Roles = maps.Clone(e.job.Roles)
+	j.Pending = maps.Clone(e.job.Pending)
+	switch {
+	case j.Group != nil:
+		j.Queue, j.Created, j.UID = j.Group.Queue, j.Group.Created, j.Group.UID
+		j.Priority = s.priority(j.Group.PriorityClass)
+	case len(e.job.Tasks) > 0:
+		first := slices.MinFunc(e.job.Tasks, func(a, b *Task) int {
+			return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+		})
+		j.Created, j.UID, j.Priority = first.Created, first.UID, podPriority(first.Pod)
+		j.Queue = first.Pod.Annotations[QueueAnnotation]
+	}
+	if j.Queue == "" {
+		j.Queue = DefaultQueue
+	}
+	return j
+}
+
+func (s *State) priority(class string) int32 {
+	if value, ok := s.classes[class]; ok {
+		return value
+	}
+	return s.defaultPriority
+}
+
+func podPriority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority != nil {
+		return *pod.Spec.Priority
+	}
+	return 0
+}
