@@ -37,13 +37,13 @@ type Queue struct {
 func (q *Queue) Open() bool { return q.State == "" || q.State == QueueOpen }
 
 // QueueRefuses says why a queue, nil when it does not exist, gives a job no turns; the zero Reason when it does. A queue
-// that is not open starts nothing new, but completes and extends what has started.
+// that is not open starts nothing new, but completes and extends a job of which some tasks hold nodes or have succeeded.
 func QueueRefuses(queue *Queue, job *Job) Reason {
 	switch {
 	case queue == nil:
 		return Reason{Kind: QueueNotFound, Subject: job.Queue, Message: fmt.Sprintf(
 			"queue %q does not exist: create it, or name another queue", job.Queue)}
-	case !queue.Open() && !job.Started():
+	case !queue.Open() && job.Counts.Ready() == 0:
 		return Reason{Kind: QueueClosed, Subject: job.Queue, Message: fmt.Sprintf(
 			"queue %q is %s and starts no new jobs: open it, or name another queue", job.Queue, queue.State)}
 	}
