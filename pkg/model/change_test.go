@@ -165,3 +165,30 @@ func TestEventsOfAChange(t *testing.T) {
 		})
 	}
 }
+
+func TestAMalformedPodIsToldOnce(t *testing.T) {
+	malformed := annotated(model.TaskPriorityAnnotation, "high")
+	for name, tc := range map[string]struct {
+		before, now *corev1.Pod
+		want        bool
+	}{
+		"it comes":                {nil, newPod("p", malformed), true},
+		"it comes well":           {nil, newPod("p"), false},
+		"it changes elsewhere":    {newPod("p", malformed), newPod("p", malformed, running), false},
+		"it becomes malformed":    {newPod("p"), newPod("p", malformed), true},
+		"the problem is another":  {newPod("p", malformed), newPod("p", annotated(model.TaskPriorityAnnotation, "low")), true},
+		"the problem is mended":   {newPod("p", malformed), newPod("p"), false},
+		"another scheduler's pod": {nil, newPod("p", malformed, of("other")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := model.NewState()
+			state.AddScheduler(batch)
+			if tc.before != nil {
+				state.UpsertPod(tc.before)
+			}
+			if got := len(state.UpsertPod(tc.now).Malformed) == 1; got != tc.want {
+				t.Errorf("told: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

@@ -93,6 +93,7 @@ func TestTaskReadsItsPod(t *testing.T) {
 		Request           string
 		Traits            model.Traits
 		Gated, BestEffort bool
+		Problem           string
 	}
 	type options = []func(*corev1.Pod)
 	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = ptr.To(n) } }
@@ -122,11 +123,17 @@ func TestTaskReadsItsPod(t *testing.T) {
 		"a priority within the job goes before the pod's": {
 			options{priority(7), annotated("volcano.sh/task-priority", "-3")}, facts{Priority: -3, Request: "cpu=1 pods=1"},
 		},
-		"one that is no number is ignored": {
-			options{priority(7), annotated("volcano.sh/task-priority", "high")}, facts{Priority: 7, Request: "cpu=1 pods=1"},
+		"one that is no number is complained of, and not used": {
+			options{priority(7), annotated("volcano.sh/task-priority", "high")}, facts{Priority: 7, Request: "cpu=1 pods=1",
+				Problem: `annotation volcano.sh/task-priority is "high": write a whole number of 32 bits; priority 7 is used until then`},
 		},
-		"one that does not fit 32 bits is ignored": {
-			options{priority(7), annotated("volcano.sh/task-priority", "4294967296")}, facts{Priority: 7, Request: "cpu=1 pods=1"},
+		"so is one that does not fit 32 bits": {
+			options{annotated("volcano.sh/task-priority", "4294967296")}, facts{Priority: 1, Request: "cpu=1 pods=1",
+				Problem: `annotation volcano.sh/task-priority is "4294967296": write a whole number of 32 bits; priority 1 is used until then`},
+		},
+		"and an empty one": {
+			options{annotated("volcano.sh/task-priority", "")}, facts{Priority: 1, Request: "cpu=1 pods=1",
+				Problem: `annotation volcano.sh/task-priority is "": write a whole number of 32 bits; priority 1 is used until then`},
 		},
 		"scheduling gates": {
 			options{gated}, facts{Priority: 1, Request: "cpu=1 pods=1", Gated: true},
@@ -172,7 +179,7 @@ func TestTaskReadsItsPod(t *testing.T) {
 			task := model.NewTask(newPod("p", tc.pod...))
 			got := facts{
 				Role: task.Role, Priority: task.Priority, Request: task.Request.String(), Traits: task.Traits,
-				Gated: task.Gated, BestEffort: task.BestEffort,
+				Gated: task.Gated, BestEffort: task.BestEffort, Problem: task.Problem,
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)

@@ -258,6 +258,12 @@ func TestBlockedSaysWhatToChange(t *testing.T) {
 			want: model.Reason{Kind: model.InvalidPodGroup, Subject: "spec.minMember",
 				Message: "spec.minMember of PodGroup ns/train is -1: set it to 0 or more"},
 		},
+		"a negative minimum of a role": {
+			group: &model.Group{MinMember: 2, MinTaskMember: map[string]int{"worker": -2, "ps": 1}},
+			pods:  members("wait", 2),
+			want: model.Reason{Kind: model.InvalidPodGroup, Subject: "spec.minTaskMember",
+				Message: "spec.minTaskMember[worker] of PodGroup ns/train is -2: set it to 0 or more"},
+		},
 		"too few pods": {
 			group: &model.Group{MinMember: 3},
 			pods:  members("wait", 2),
