@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -192,7 +193,10 @@ type bind struct {
 
 // watch reports every bind as the API server tells of it.
 func watch(ctx context.Context, cluster *localcluster.Cluster) (<-chan bind, func(), error) {
-	kube, err := kubernetes.NewForConfig(cluster.RESTConfig())
+	// Protobuf, which the schedulers use too: the API server encodes each change once, and the watcher stays light.
+	config := cluster.RESTConfig()
+	config.ContentType = runtime.ContentTypeProtobuf
+	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, err
 	}
