@@ -82,8 +82,8 @@ func TestPhase(t *testing.T) {
 		"one bound, one that does not fit: nothing runs that could be in an unknown state": {
 			jobOf(2, tasks{model.Bound: 1, model.Pending: 1}), noRoom, volcano.PodGroupInqueue,
 		},
-		"(computed) minMember 0 without pods: Volcano says Completed": {
-			jobOf(0, nil), model.Reason{}, volcano.PodGroupInqueue,
+		"(computed) minMember 0 without pods": {
+			jobOf(0, nil), model.Reason{}, volcano.PodGroupCompleted,
 		},
 		"minMember 0, pods that wait: Volcano says Completed": {
 			jobOf(0, tasks{model.Pending: 2}), model.Reason{}, volcano.PodGroupInqueue,

@@ -76,8 +76,9 @@ func phase(job *model.Job, reason model.Reason, short bool) volcano.PodGroupPhas
 		return volcano.PodGroupUnknown
 	case short && scheduled == 0 && !admitted(reason):
 		return volcano.PodGroupPending
-	case job.Min() == 0 && scheduled == 0:
-		// Volcano calls this Completed, because none of none is left to run.
+	case job.Min() == 0 && scheduled == 0 && job.Counts.ByStatus[model.Pending] > 0:
+		// Volcano calls this Completed, because none of none is left to run. Without pods it is Completed here too:
+		// Volcano's controllers expect that.
 		return volcano.PodGroupInqueue
 	case scheduled >= job.Min() && scheduled == job.Counts.Completed():
 		return volcano.PodGroupCompleted
