@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -70,11 +69,7 @@ type since struct {
 }
 
 // New returns a writer. It writes nothing before Run.
-func New(config *rest.Config, kube kubernetes.Interface, state *model.State) (*Writer, error) {
-	client, err := volcanoclient.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("building a client for %s: %w", volcano.SchemeGroupVersion, err)
-	}
+func New(groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, volcano.AddToScheme, coscheduling.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -83,7 +78,7 @@ func New(config *rest.Config, kube kubernetes.Interface, state *model.State) (*W
 	}
 	broadcaster := record.NewBroadcaster()
 	return &Writer{
-		volcano:  client,
+		volcano:  groups,
 		kube:     kube,
 		state:    state,
 		clock:    clock.RealClock{},
@@ -98,7 +93,7 @@ func New(config *rest.Config, kube kubernetes.Interface, state *model.State) (*W
 // Notify takes note of jobs that changed.
 func (w *Writer) Notify(c model.Change) {
 	for _, key := range c.Jobs {
-		if key.Source == model.FromVolcano {
+		if key.Source != model.FromPod {
 			w.schedule(key)
 		}
 	}
@@ -227,9 +222,10 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 // say records an event on the PodGroup if the reason is new.
 func (w *Writer) say(job *model.Job, reason model.Reason) {
 	w.mu.Lock()
-	before := w.said[job.Key]
-	news := !before.Same(reason)
-	if news {
+	news := !w.said[job.Key].Same(reason)
+	if job.Group == nil || reason == (model.Reason{}) {
+		delete(w.said, job.Key)
+	} else {
 		w.said[job.Key] = reason
 	}
 	w.mu.Unlock()

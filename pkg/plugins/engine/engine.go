@@ -75,7 +75,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	if err != nil {
 		return err
 	}
-	writer, err := status.New(config, handle.ClientSet(), e.State)
+	writer, err := status.New(groups.Volcano, handle.ClientSet(), e.State)
 	if err != nil {
 		return fmt.Errorf("building the status writer: %w", err)
 	}

@@ -1,0 +1,300 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// What people are told of a gang: an event when the reason is another one, never one for other numbers.
+func TestEventsAreSaidOnceAReason(t *testing.T) {
+	listFirst(t)
+	const (
+		room   = `Warning Unschedulable on PodGroup train: no room for 2 of 2 pods`
+		closed = `Warning Unschedulable on PodGroup train: queue "q" is Closed`
+	)
+	otherNumbers, otherSubject := noRoom, noRoom
+	otherNumbers.Message = "no room for 1 of 2 pods"
+	otherSubject.Subject, otherSubject.Message = "memory", "too little memory"
+	for name, tc := range map[string]struct {
+		// reasons are what the dispatcher reports, one after the other.
+		reasons []model.Reason
+		want    []string
+	}{
+		"a gang that does not fit":         {[]model.Reason{noRoom}, []string{room}},
+		"the same with other numbers":      {[]model.Reason{noRoom, otherNumbers}, []string{room}},
+		"another resource is short":        {[]model.Reason{noRoom, otherSubject}, []string{room, "Warning Unschedulable on PodGroup train: too little memory"}},
+		"another reason":                   {[]model.Reason{noRoom, shut}, []string{room, closed}},
+		"there and back":                   {[]model.Reason{noRoom, shut, noRoom}, []string{room, room, closed}},
+		"nothing to wait for, then again":  {[]model.Reason{noRoom, {}, noRoom}, []string{room, room}},
+		"nothing to wait for and no start": {[]model.Reason{{}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := open(t, podGroup(2), member("a"), member("b"))
+				for _, reason := range tc.reasons {
+					d.Waits(train, reason)
+					time.Sleep(collected)
+				}
+				if diff := cmp.Diff(tc.want, d.events()); diff != "" {
+					t.Errorf("(-want,+got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAGangThatStartsIsSaidToBeReadyOnce(t *testing.T) {
+	listFirst(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, podGroup(2), member("a"), member("b"))
+		time.Sleep(collected)
+		d.put(member("a", bound))
+		time.Sleep(collected)
+		if got := d.events(); len(got) > 0 {
+			t.Errorf("half a gang is on nodes, and told is %q", got)
+		}
+		d.put(member("b", bound))
+		time.Sleep(collected)
+		d.put(member("b", running))
+		time.Sleep(collected)
+		if diff := cmp.Diff([]string{"Normal Scheduled on PodGroup train: pod group is ready"}, d.events()); diff != "" {
+			t.Errorf("(-want,+got)\n%s", diff)
+		}
+	})
+}
+
+func TestAMalformedPodIsTold(t *testing.T) {
+	listFirst(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, podGroup(1))
+		synctest.Wait()
+		malformed := member("a", func(p *corev1.Pod) { p.Annotations[model.TaskPriorityAnnotation] = "high" })
+		_, err := d.kube.CoreV1().Pods("ns").Create(t.Context(), malformed, metav1.CreateOptions{})
+		d.check(err)
+		time.Sleep(collected)
+		want := []string{`Warning MalformedAnnotation on Pod a: annotation volcano.sh/task-priority is "high": ` +
+			`write a whole number of 32 bits; priority 1 is used until then`}
+		if diff := cmp.Diff(want, d.events()); diff != "" {
+			t.Errorf("(-want,+got)\n%s", diff)
+		}
+	})
+}
+
+// The condition PodScheduled=False is what tells a pod's owner why it waits, and with the reason Unschedulable what makes
+// cluster autoscalers add nodes.
+func TestPodsAreToldWhyTheyWait(t *testing.T) {
+	listFirst(t)
+	alone := model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "alone"}
+	labelled := model.JobKey{Source: model.FromCoscheduling, Namespace: "ns", Name: "train"}
+	noGroup := model.Reason{Kind: model.PodGroupNotFound, Message: "PodGroup ns/train does not exist"}
+	const full = "Unschedulable: no room for 2 of 2 pods"
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		job     model.JobKey
+		reason  model.Reason
+		// want are the conditions of all pods in the end, written how many requests were made for them.
+		want    map[string]string
+		written int
+		events  []string
+	}{
+		"members that wait for room, and no others": {
+			objects: []runtime.Object{podGroup(4), member("a"), member("b"), member("held", gated), member("on-node", bound), newPod("foreign")},
+			job:     train, reason: noRoom,
+			want: map[string]string{"a": full, "b": full}, written: 2,
+			events: []string{"Warning Unschedulable on PodGroup train: no room for 2 of 2 pods"},
+		},
+		"a member that has been told so is not told again": {
+			objects: []runtime.Object{podGroup(2), member("a", told("Unschedulable", "0/3 nodes are available")), member("b")},
+			job:     train, reason: noRoom,
+			want: map[string]string{"a": "Unschedulable: 0/3 nodes are available", "b": full}, written: 1,
+			events: []string{"Warning Unschedulable on PodGroup train: no room for 2 of 2 pods"},
+		},
+		"a member that has been told something else is": {
+			objects: []runtime.Object{podGroup(1), member("a", told("SchedulingGated", "gates"))},
+			job:     train, reason: noRoom,
+			want: map[string]string{"a": full}, written: 1,
+			events: []string{"Warning Unschedulable on PodGroup train: no room for 2 of 2 pods"},
+		},
+		"no autoscaler can open a queue: the PodGroup alone is told": {
+			objects: []runtime.Object{podGroup(1), member("a")},
+			job:     train, reason: shut,
+			want:   map[string]string{},
+			events: []string{`Warning Unschedulable on PodGroup train: queue "q" is Closed`},
+		},
+		"a pod on its own": {
+			objects: []runtime.Object{newPod("alone")},
+			job:     alone, reason: noRoom,
+			want: map[string]string{"alone": full}, written: 1,
+			events: []string{"Warning FailedScheduling on Pod alone: no room for 2 of 2 pods"},
+		},
+		"a pod on its own whose queue is shut: there is no PodGroup to tell": {
+			objects: []runtime.Object{newPod("alone")},
+			job:     alone, reason: shut,
+			want: map[string]string{"alone": `QueueClosed: queue "q" is Closed`}, written: 1,
+			events: []string{`Warning FailedScheduling on Pod alone: queue "q" is Closed`},
+		},
+		"pods whose PodGroup does not exist": {
+			objects: []runtime.Object{member("a"), member("b")},
+			job:     train, reason: noGroup,
+			want: map[string]string{
+				"a": "PodGroupNotFound: PodGroup ns/train does not exist", "b": "PodGroupNotFound: PodGroup ns/train does not exist",
+			},
+			written: 2,
+			events: []string{
+				"Warning FailedScheduling on Pod a: PodGroup ns/train does not exist",
+				"Warning FailedScheduling on Pod b: PodGroup ns/train does not exist",
+			},
+		},
+		"members of a PodGroup of scheduler-plugins": {
+			objects: []runtime.Object{
+				&coscheduling.PodGroup{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "scheduling.x-k8s.io/v1alpha1", Kind: "PodGroup"},
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train"},
+				},
+				newPod("a", func(p *corev1.Pod) { p.Labels = map[string]string{model.CoschedulingLabel: "train"} }),
+			},
+			job: labelled, reason: noRoom,
+			want: map[string]string{"a": full}, written: 1,
+			events: []string{"Warning Unschedulable on PodGroup train: no room for 2 of 2 pods"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := open(t, tc.objects...)
+				time.Sleep(collected)
+				d.forget()
+				d.Waits(tc.job, tc.reason)
+				time.Sleep(time.Minute)
+				if diff := cmp.Diff(tc.want, d.scheduledConditions()); diff != "" {
+					t.Errorf("conditions of the pods (-want,+got)\n%s", diff)
+				}
+				if got := len(d.writes(d.kube.Actions(), "pods")); got != tc.written {
+					t.Errorf("%d requests for pods, want %d", got, tc.written)
+				}
+				if diff := cmp.Diff(tc.events, d.events()); diff != "" {
+					t.Errorf("events (-want,+got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAMemberThatComesLaterIsToldToo(t *testing.T) {
+	listFirst(t)
+	for name, job := range map[string]struct {
+		key    model.JobKey
+		group  runtime.Object
+		member func(*corev1.Pod)
+	}{
+		"of a Volcano PodGroup": {
+			train, podGroup(1), func(p *corev1.Pod) { p.Annotations = map[string]string{model.GroupNameAnnotation: "train"} },
+		},
+		"of a PodGroup of scheduler-plugins": {
+			model.JobKey{Source: model.FromCoscheduling, Namespace: "ns", Name: "train"},
+			&coscheduling.PodGroup{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "scheduling.x-k8s.io/v1alpha1", Kind: "PodGroup"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train"},
+			},
+			func(p *corev1.Pod) { p.Labels = map[string]string{model.CoschedulingLabel: "train"} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := open(t, job.group, newPod("first", job.member))
+				d.Waits(job.key, noRoom)
+				time.Sleep(collected)
+				_, err := d.kube.CoreV1().Pods("ns").Create(t.Context(), newPod("later", job.member), metav1.CreateOptions{})
+				d.check(err)
+				time.Sleep(collected)
+				const full = "Unschedulable: no room for 2 of 2 pods"
+				if diff := cmp.Diff(map[string]string{"first": full, "later": full}, d.scheduledConditions()); diff != "" {
+					t.Errorf("conditions of the pods (-want,+got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAConditionThatCannotBeWritten(t *testing.T) {
+	listFirst(t)
+	const full = "Unschedulable: no room for 2 of 2 pods"
+	for name, tc := range map[string]struct {
+		answer error
+		// want are the conditions in the end, after the API server has been well again for half a minute.
+		want map[string]string
+	}{
+		"because the API server is in trouble is tried again": {
+			apierrors.NewInternalError(errors.New("etcd is away")), map[string]string{"a": full, "b": full},
+		},
+		"because the pod is gone is not": {
+			apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, ""), map[string]string{},
+		},
+		"because another pod took its name is not": {
+			apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "", errors.New("the UID is another")), map[string]string{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, podGroup(2), member("a"), member("b"))
+				well := time.Now().Add(30 * time.Second)
+				d.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return time.Now().Before(well), nil, tc.answer
+				})
+				go d.Run(t.Context())
+				d.Waits(train, noRoom)
+				time.Sleep(time.Minute)
+				if diff := cmp.Diff(tc.want, d.scheduledConditions()); diff != "" {
+					t.Errorf("conditions of the pods (-want,+got)\n%s", diff)
+				}
+				if diff := cmp.Diff([]string{"Warning Unschedulable on PodGroup train: no room for 2 of 2 pods"}, d.events()); diff != "" {
+					t.Errorf("events (-want,+got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestThePatchSetsNothingButTheConditionOfThisPod(t *testing.T) {
+	listFirst(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, podGroup(1), member("a", func(p *corev1.Pod) { p.Generation = 3 }))
+		d.Waits(train, noRoom)
+		time.Sleep(collected)
+		var got any
+		for _, action := range d.kube.Actions() {
+			if patch, ok := action.(clienttesting.PatchAction); ok && patch.GetResource().Resource == "pods" {
+				if patch.GetSubresource() != "status" {
+					t.Errorf("the patch goes to %q, want the status", patch.GetSubresource())
+				}
+				d.check(json.Unmarshal(patch.GetPatch(), &got))
+			}
+		}
+		want := map[string]any{
+			"metadata": map[string]any{"uid": "a-uid"},
+			"status": map[string]any{"conditions": []any{map[string]any{
+				"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room for 2 of 2 pods",
+				"observedGeneration": 3.0, "lastProbeTime": nil, "lastTransitionTime": time.Now().Add(-100 * time.Millisecond).UTC().Format(time.RFC3339),
+			}}},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want,+got)\n%s", diff)
+		}
+	})
+}
