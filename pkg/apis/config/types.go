@@ -13,7 +13,7 @@ import (
 type GangArgs struct {
 	metav1.TypeMeta
 
-	// BindConcurrency is how many pods are bound at a time, over all gangs; at least 1.
+	// BindConcurrency is how many pods are bound at a time, over all gangs of the profile; at least 1.
 	BindConcurrency int32
 	// ReservationTimeout is how long members of a gang with volumes or resource claims wait for the rest of it to be
 	// reserved; more than 0, at most 15 minutes, which is the scheduler framework's own limit.

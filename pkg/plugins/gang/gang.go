@@ -55,7 +55,7 @@ var (
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = names.Gang
 
-// New returns the factory of the plugin. All profiles share one limit on binding.
+// New returns the factory of the plugin. Each profile bounds its own binds.
 func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.GangArgs)

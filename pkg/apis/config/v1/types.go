@@ -13,7 +13,7 @@ import (
 type GangArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// BindConcurrency is how many pods are bound at a time, over all gangs; at least 1, default 64.
+	// BindConcurrency is how many pods are bound at a time, over all gangs of the profile; at least 1, default 64.
 	// +optional
 	BindConcurrency *int32 `json:"bindConcurrency,omitempty"`
 	// ReservationTimeout is how long members of a gang with volumes or resource claims wait for the rest of it to be

@@ -1,0 +1,185 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugins_test
+
+import (
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+
+	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+)
+
+// start builds a scheduler from a configuration file, as the command does, and returns why it would not start.
+func start(t *testing.T, file string) error {
+	t.Helper()
+	object, _, err := scheme.Codecs.UniversalDecoder().Decode([]byte(file), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An API server that serves no group API.
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	client := fake.NewClientset()
+	_, err = scheduler.New(klog.NewContext(t.Context(), klog.Logger{}), client, scheduler.NewInformerFactory(client, 0, nil), nil,
+		profile.NewRecorderFactory(events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})),
+		scheduler.WithKubeConfig(&rest.Config{Host: server.URL}),
+		scheduler.WithProfiles(object.(*schedulerconfig.KubeSchedulerConfiguration).Profiles...),
+		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(engine.New())),
+	)
+	return err
+}
+
+func TestShippedConfigurationsStart(t *testing.T) {
+	files, err := fs.Glob(manifests.All, "config/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no configurations found: %v", err)
+	}
+	for _, name := range files {
+		t.Run(name, func(t *testing.T) {
+			file, err := manifests.All.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := start(t, string(file)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestConfigurationsOfUserPagesStart(t *testing.T) {
+	for _, folder := range folders(t) {
+		page, err := os.ReadFile(filepath.Join(folder, "README.md"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		found := false
+		for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+			if block, _, _ = strings.Cut(block, "```"); strings.Contains(block, "kind: KubeSchedulerConfiguration\n") {
+				found = true
+				if err := start(t, block); err != nil {
+					t.Errorf("%s/README.md: %v", folder, err)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s/README.md shows no configuration", folder)
+		}
+	}
+}
+
+// whole is a configuration that starts. Each case takes something out of it, or puts something in.
+const whole = `
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: batch
+  plugins:
+    multiPoint:
+      enabled: [{name: BatchQueue}, {name: Gang}]
+      disabled: [{name: DefaultPreemption}]
+    queueSort:
+      enabled: [{name: BatchQueue}]
+      disabled: [{name: PrioritySort}]
+    preFilter:
+      enabled: [{name: Gang}]
+    bind:
+      enabled: [{name: Gang}]
+`
+
+func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
+	const (
+		preFilter = "    preFilter:\n      enabled: [{name: Gang}]\n"
+		bind      = "    bind:\n      enabled: [{name: Gang}]\n"
+		disabled  = "      disabled: [{name: DefaultPreemption}]\n"
+	)
+	for name, tc := range map[string]struct {
+		// replace is put where the first is in the whole.
+		replace [2]string
+		// want are parts of the error, which tell what to change. None: it starts.
+		want []string
+	}{
+		"the whole": {},
+		"Gang runs after upstream's plugins at preFilter": {
+			[2]string{preFilter, ""},
+			[]string{`profile "batch": plugin Gang must be the first at preFilter, where the order is [`, ` Gang]: list it at preFilter and at multiPoint`},
+		},
+		"Gang runs after DefaultBinder": {
+			[2]string{bind, ""},
+			[]string{`profile "batch": plugin Gang must be the first at bind, where the order is [DefaultBinder Gang]: list it at bind and at multiPoint`},
+		},
+		"Gang runs at preFilter alone": {
+			[2]string{"{name: BatchQueue}, {name: Gang}]", "{name: BatchQueue}]"},
+			[]string{
+				`plugin Gang must be the first at preFilter`, `plugin Gang must be the first at bind`,
+				`plugin Gang is not enabled at filter: enable it at multiPoint`, `plugin Gang is not enabled at postFilter`,
+				`plugin Gang is not enabled at reserve`, `plugin Gang is not enabled at permit`,
+			},
+		},
+		"pods are let through without a turn": {
+			[2]string{preFilter, preFilter + "    preEnqueue:\n      disabled: [{name: BatchQueue}]\n"},
+			[]string{`profile "batch": plugin Gang needs BatchQueue at preEnqueue: enable it there or at multiPoint`},
+		},
+		"single members of a gang evict others": {
+			[2]string{disabled, ""},
+			[]string{`profile "batch": plugin DefaultPreemption evicts for single pods of a gang: disable it at multiPoint or postFilter`},
+		},
+		"a point is switched off": {
+			[2]string{preFilter, preFilter + "    reserve:\n      disabled: [{name: Gang}]\n"},
+			[]string{`profile "batch": plugin Gang is not enabled at reserve: enable it at multiPoint`},
+		},
+		"everything that is wrong is told at once": {
+			[2]string{preFilter + bind, ""},
+			[]string{`plugin Gang must be the first at preFilter`, `plugin Gang must be the first at bind`},
+		},
+		"arguments that cannot be meant": {
+			[2]string{bind, bind + "  pluginConfig: [{name: Gang, args: {bindConcurrency: 0, reservationTimeout: 0s}}]\n"},
+			[]string{`bindConcurrency: Invalid value: 0: must be at least 1`, `reservationTimeout: Invalid value: "0s": must be more than 0s and at most 15m`},
+		},
+		"a second profile without gangs is nobody's business": {
+			[2]string{bind, bind + "- schedulerName: default-scheduler\n  plugins:\n    queueSort:\n      enabled: [{name: BatchQueue}]\n      disabled: [{name: PrioritySort}]\n"},
+			nil,
+		},
+		"a second profile with a mistake is named": {
+			[2]string{bind, bind + "- schedulerName: other\n  plugins:\n    queueSort:\n      enabled: [{name: BatchQueue}]\n      disabled: [{name: PrioritySort}]\n" +
+				"    multiPoint:\n      enabled: [{name: BatchQueue}, {name: Gang}]\n      disabled: [{name: DefaultPreemption}]\n" + preFilter},
+			[]string{`profile "other": plugin Gang must be the first at bind`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(whole, tc.replace[0]) {
+				t.Fatalf("%q is not in the whole", tc.replace[0])
+			}
+			err := start(t, strings.Replace(whole, tc.replace[0], tc.replace[1], 1))
+			switch {
+			case len(tc.want) == 0 && err != nil:
+				t.Errorf("it does not start: %v", err)
+			case len(tc.want) > 0 && err == nil:
+				t.Errorf("it starts, want an error that says %q", tc.want)
+			}
+			for _, want := range tc.want {
+				if err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("error is %v, want one that says %q", err, want)
+				}
+			}
+		})
+	}
+}
