@@ -58,6 +58,29 @@ func TestNoMorePodsAreBoundAtATimeThanThereAreSlots(t *testing.T) {
 	}
 }
 
+func TestASlotThatNobodyWaitsForIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := gang.NewSlots(2)
+		bound := make(chan int)
+		go func() {
+			for i := range 5 {
+				if err := slots.Acquire(t.Context(), 1); err == nil {
+					slots.Release()
+				}
+				bound <- i
+			}
+		}()
+		for i := range 5 {
+			synctest.Wait()
+			select {
+			case <-bound:
+			default:
+				t.Fatalf("pod %d waits though no pod is being bound", i)
+			}
+		}
+	})
+}
+
 // A gang is bound as a whole before the next one: who is first does not depend on who asked first, unless both are of
 // one turn.
 func TestOlderTurnsAreBoundFirst(t *testing.T) {
