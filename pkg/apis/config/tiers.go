@@ -1,0 +1,79 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// BatchQueueArgs are the arguments of the plugin BatchQueue: Volcano's configuration file (volcano-scheduler.conf) and
+// what Caldera adds to it.
+type BatchQueueArgs struct {
+	metav1.TypeMeta
+
+	// Actions are what the scheduler does for a job, in this order; each at most once, and allocate is one of them.
+	Actions []Action
+	// Tiers are asked in this order, and the plugins of a tier in theirs. A plugin is in one tier at most.
+	Tiers []Tier
+	// Configurations are the arguments of actions, at most one entry for an action. An action without one has the
+	// defaults.
+	Configurations []ActionConfiguration
+	// AdmissionTimeout is how long an Inqueue PodGroup may be without pods before it gives its admission back; 0 is for
+	// ever, else at least 1s.
+	AdmissionTimeout metav1.Duration
+}
+
+// Action is a step of the scheduling cycle, in Volcano's name.
+type Action string
+
+// The actions that Volcano registers (pkg/scheduler/actions/factory.go).
+const (
+	Enqueue     Action = "enqueue"
+	Allocate    Action = "allocate"
+	Backfill    Action = "backfill"
+	Preempt     Action = "preempt"
+	Reclaim     Action = "reclaim"
+	GangPreempt Action = "gangpreempt"
+	GangReclaim Action = "gangreclaim"
+	Shuffle     Action = "shuffle"
+)
+
+// ActionConfiguration are the arguments of one action.
+type ActionConfiguration struct {
+	// Name is the action.
+	Name Action
+	// Arguments are the values as given, any JSON; package arguments decodes them.
+	Arguments map[string]runtime.RawExtension
+}
+
+// Tier is a set of plugins that decide together.
+type Tier struct {
+	Plugins []TierPlugin
+}
+
+// TierPlugin is one plugin in a tier.
+type TierPlugin struct {
+	// Name is Volcano's name of the plugin.
+	Name string
+	// Switches are those of the per-hook switches that were given; Enabled knows the defaults of the others.
+	Switches map[Switch]bool
+	// Unknown are the keys of the entry that cannot be used, with their values as given: keys that are no switch,
+	// switches whose value is no bool, and historical spellings that contradict the regular one. Validation refuses
+	// them; they are kept so that all errors of a configuration are told at once.
+	Unknown map[string]runtime.RawExtension
+	// Arguments are the values as given, any JSON; package arguments decodes them.
+	Arguments map[string]runtime.RawExtension
+}
+
+// Enabled tells whether the plugin takes part in a hook. A switch that was not given is on, as in Volcano
+// (pkg/scheduler/plugins/defaults.go), except EnableHierarchy and EnableClusterOrder.
+func (p *TierPlugin) Enabled(s Switch) bool {
+	if on, given := p.Switches[s]; given {
+		return on
+	}
+	return s != EnableHierarchy && s != EnableClusterOrder
+}
