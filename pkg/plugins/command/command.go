@@ -83,6 +83,9 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 		return err
 	}
 	LeadWhenScheduling(e, sched)
+	if err := eventsBehindBinds(ctx, cc.KubeConfig, sched); err != nil {
+		return err
+	}
 	if !cc.ComponentConfig.DelayCacheUntilActive {
 		nodesFirst(ctx, cc.InformerFactory.Core().V1().Nodes().Informer())
 	}

@@ -51,8 +51,9 @@ func main() {
 	flags.StringVar(&w.only, "only", "", "run only this scheduler: caldera or stock")
 	flags.StringVar(&w.binary, "binary", "", "measure this build of Caldera instead of the checkout's")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	err := cmd.ExecuteContext(ctx)
+	stop()
+	if err != nil {
 		os.Exit(1)
 	}
 }

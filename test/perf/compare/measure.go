@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
@@ -71,11 +72,13 @@ type result struct {
 	p50, p99 time.Duration
 	// spread is the median time between the first and the last bind of a gang.
 	spread time.Duration
+	// told is how long after the last bind the last event of a bound pod was written.
+	told time.Duration
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%.0f pods/s, %.1f s CPU, %d MB, first bind after %s", r.rate, r.usage.CPU.Seconds(),
-		r.usage.PeakMemory>>20, r.first.Round(time.Millisecond))
+	return fmt.Sprintf("%.0f pods/s, %.1f s CPU, %d MB, first bind after %s, last event %s after the last bind", r.rate, r.usage.CPU.Seconds(),
+		r.usage.PeakMemory>>20, r.first.Round(time.Millisecond), r.told.Round(time.Millisecond))
 }
 
 // measure runs one scheduler once, on a cluster of its own.
@@ -115,6 +118,10 @@ func measure(ctx context.Context, w workload, c contender) (r result, err error)
 		return r, err
 	}
 	times, waitErr := await(ctx, binds, w.gangs*w.size)
+	var told time.Duration
+	if waitErr == nil {
+		told, waitErr = awaitEvents(ctx, cluster, w.gangs*w.size)
+	}
 	usage, err := scheduler.Stop()
 	if waitErr != nil {
 		return r, fmt.Errorf("%w (see %s)", waitErr, scheduler.LogFile)
@@ -123,7 +130,7 @@ func measure(ctx context.Context, w workload, c contender) (r result, err error)
 		return r, err
 	}
 	r = summarise(times, start)
-	r.usage = usage
+	r.usage, r.told = usage, told
 	return r, nil
 }
 
@@ -236,6 +243,36 @@ func await(ctx context.Context, binds <-chan bind, want int) ([]bind, error) {
 		}
 	}
 	return all, nil
+}
+
+// awaitEvents waits until there is an event for each pod, so that a scheduler's CPU time includes writing them. A scheduler
+// may drop events; none for a while ends the wait.
+func awaitEvents(ctx context.Context, cluster *localcluster.Cluster, want int) (time.Duration, error) {
+	kube, err := kubernetes.NewForConfig(cluster.RESTConfig())
+	if err != nil {
+		return 0, err
+	}
+	const pause, quiet = 100 * time.Millisecond, 3 * time.Second
+	start := time.Now()
+	last, seen := start, 0
+	for {
+		// One event and the number of the others: cheap, however many there are.
+		list, err := kube.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return 0, fmt.Errorf("counting events: %w", err)
+		}
+		if n := len(list.Items) + int(ptr.Deref(list.RemainingItemCount, 0)); n > seen {
+			last, seen = time.Now(), n
+		}
+		if seen >= want || time.Since(last) > quiet {
+			return last.Sub(start), nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
 }
 
 func summarise(all []bind, start time.Time) result {

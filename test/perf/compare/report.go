@@ -13,17 +13,18 @@ import (
 // report prints the medians of each scheduler, and how Caldera stands to stock.
 func report(out io.Writer, contenders []contender, results map[string][]result) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "scheduler\tpods/s\tCPU s\tpeak MB\tfirst bind\tgang p50\tgang p99\tspread\t")
+	fmt.Fprintln(table, "scheduler\tpods/s\tCPU s\tpeak MB\tfirst bind\tgang p50\tgang p99\tspread\tevents after\t")
 	for _, c := range contenders {
 		rs := results[c.name]
-		fmt.Fprintf(table, "%s\t%.0f\t%.1f\t%d\t%s\t%s\t%s\t%s\t\n", c.name,
+		fmt.Fprintf(table, "%s\t%.0f\t%.1f\t%d\t%s\t%s\t%s\t%s\t%s\t\n", c.name,
 			median(rs, func(r result) float64 { return r.rate }),
 			median(rs, func(r result) float64 { return r.usage.CPU.Seconds() }),
 			int64(median(rs, func(r result) float64 { return float64(r.usage.PeakMemory) }))>>20,
 			middle(rs, func(r result) time.Duration { return r.first }),
 			middle(rs, func(r result) time.Duration { return r.p50 }),
 			middle(rs, func(r result) time.Duration { return r.p99 }),
-			middle(rs, func(r result) time.Duration { return r.spread }))
+			middle(rs, func(r result) time.Duration { return r.spread }),
+			middle(rs, func(r result) time.Duration { return r.told }))
 	}
 	table.Flush() //nolint:errcheck,gosec // the terminal is gone, and with it the reader
 	ours, theirs := results["caldera"], results["stock"]

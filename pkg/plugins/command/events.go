@@ -1,0 +1,157 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+const (
+	// scheduledReason is the reason of the event upstream's scheduler records for each pod it binds.
+	scheduledReason = "Scheduled"
+	// waitingEvents is how many of them may wait to be written; more are written at once, as upstream does.
+	waitingEvents = 20000
+)
+
+// writeBackoff bounds the attempts to write one event; the last comes after about 12 s.
+var writeBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 6}
+
+// eventsBehindBinds lets the events of bound pods wait for the binds. Writing such an event costs the API server as
+// much as the bind itself; one writer of them beside many binds takes a small part of the API server while pods are
+// being bound, and writes what is left as fast as it can once they are. The events carry the time of the bind.
+func eventsBehindBinds(ctx context.Context, config *rest.Config, sched *scheduler.Scheduler) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("building the client for events: %w", err)
+	}
+	instance, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("asking for the host name: %w", err)
+	}
+	queue := &eventQueue{waiting: make(chan *eventsv1.Event, waitingEvents), client: client.EventsV1()}
+	go queue.run(ctx)
+	for name, profile := range sched.Profiles {
+		sched.Profiles[name] = recording{Framework: profile, recorder: &recorder{
+			EventRecorderLogger: profile.EventRecorder(), queue: queue, logger: klog.FromContext(ctx),
+			controller: name, instance: name + "-" + instance,
+		}}
+	}
+	return nil
+}
+
+// recording is a profile whose events go through a recorder of ours.
+type recording struct {
+	framework.Framework
+	recorder *recorder
+}
+
+// EventRecorder implements framework.Framework.
+func (r recording) EventRecorder() events.EventRecorderLogger { return r.recorder }
+
+// recorder queues the events of bound pods and passes on all others.
+type recorder struct {
+	events.EventRecorderLogger
+	queue  *eventQueue
+	logger klog.Logger
+	// controller and instance are those that upstream's recorder writes.
+	controller, instance string
+}
+
+// WithLogger implements events.EventRecorderLogger.
+func (r *recorder) WithLogger(logger klog.Logger) events.EventRecorderLogger {
+	c := *r
+	c.EventRecorderLogger, c.logger = r.EventRecorderLogger.WithLogger(logger), logger
+	return &c
+}
+
+// Eventf implements events.EventRecorder.
+func (r *recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	if reason == scheduledReason && related == nil {
+		if event := r.event(regarding, kind, reason, action, fmt.Sprintf(note, args...)); event != nil && r.queue.put(event) {
+			return
+		}
+	}
+	r.EventRecorderLogger.Eventf(regarding, related, kind, reason, action, note, args...)
+}
+
+// event is what upstream's recorder would write; nil when the object cannot be referred to.
+func (r *recorder) event(regarding runtime.Object, kind, reason, action, note string) *eventsv1.Event {
+	ref, err := reference.GetReference(kubescheme.Scheme, regarding)
+	if err != nil {
+		return nil
+	}
+	now := metav1.NowMicro()
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Name: util.GenerateEventName(ref.Name, now.UnixNano()), Namespace: ref.Namespace},
+		EventTime:           now,
+		ReportingController: r.controller,
+		ReportingInstance:   r.instance,
+		Action:              action,
+		Reason:              reason,
+		Regarding:           *ref,
+		Note:                note,
+		Type:                kind,
+	}
+}
+
+// eventQueue holds the events that wait to be written.
+type eventQueue struct {
+	waiting chan *eventsv1.Event
+	client  typedeventsv1.EventsGetter
+}
+
+// put queues an event and reports whether there was room.
+func (q *eventQueue) put(event *eventsv1.Event) bool {
+	select {
+	case q.waiting <- event:
+		return true
+	default:
+		return false
+	}
+}
+
+// run writes events one after the other until the context ends. What then still waits is lost, as it is upstream.
+func (q *eventQueue) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-q.waiting:
+			if err := q.write(ctx, event); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).V(2).Info("Cannot write an event", "pod", klog.KRef(event.Regarding.Namespace, event.Regarding.Name), "err", err)
+			}
+		}
+	}
+}
+
+// write writes one event. It tries again as long as the API server has not answered; a refusal is final.
+func (q *eventQueue) write(ctx context.Context, event *eventsv1.Event) error {
+	unanswered := func(err error) bool {
+		return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && ctx.Err() == nil
+	}
+	return retry.OnError(writeBackoff, unanswered, func() error {
+		_, err := q.client.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		return err
+	})
+}
