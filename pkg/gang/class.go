@@ -93,7 +93,8 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	if c.looksAround || c.canFail || c.only != nil {
 		return c, nil
 	}
-	return c, c.adopt(ctx)
+	err = c.adopt(ctx)
+	return c, err
 }
 
 // demand counts how many tasks of the class the turn wants and how many it cannot do without.
@@ -115,13 +116,6 @@ func (c *class) demand() {
 	c.wanted = max(1, min(same, remaining))
 	c.needed = max(0, remaining-others)
 }
-
-// localFilters are the in-tree PreFilter plugins whose verdict on a node depends on that node alone. A plugin that is
-// not listed and not skipped is taken to look at other nodes' pods.
-var localFilters = sets.New(
-	"NodeAffinity", "NodePorts", "NodeResourcesFit", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",
-	"DynamicResources", "NodeDeclaredFeatures",
-)
 
 // looksAround reports whether placing a pod elsewhere can change the verdict of a filter for this class.
 func looksAround(t *model.Task, state fwk.CycleState) bool {

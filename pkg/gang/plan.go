@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -258,24 +259,24 @@ func (a *attempt) record(ctx context.Context, c *class, e *candidate) error {
 
 // undo takes back the trial reservations, last first.
 func (a *attempt) undo(ctx context.Context) {
-	for i := len(a.undos) - 1; i >= 0; i-- {
-		a.undos[i](ctx)
+	for _, undo := range slices.Backward(a.undos) {
+		undo(ctx)
 	}
 }
 
 // revive gives classes whose filters look at other pods another chance, and reports whether there are any.
 func (a *attempt) revive() bool {
-	any := false
+	found := false
 	for _, c := range a.classes {
 		if c.looksAround && c.exhausted {
 			c.rescan()
-			any = true
+			found = true
 		}
 	}
-	if any {
+	if found {
 		a.short = nil
 	}
-	return any
+	return found
 }
 
 // classOf returns the state of planning shared by all tasks like t. A class whose reservations can fail is begun anew

@@ -99,6 +99,18 @@ func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 // different maxima, minima and spans, so that scaling to any of these would show.
 var probes = [2][3]int64{{1, 2, 3}, {10, 20, 40}}
 
+// madeUp are scores of as many nodes as there are values, to each of which every plugin gives that value.
+func (c *class) madeUp(values [3]int64, plugins []fwk.PluginScore) []fwk.NodePluginScores {
+	scores := make([]fwk.NodePluginScores, len(values))
+	for n, value := range values {
+		scores[n] = fwk.NodePluginScores{Name: c.heap.Items()[n].info.Node().Name, RawScores: make([]fwk.PluginScore, len(plugins))}
+		for i, plugin := range plugins {
+			scores[n].RawScores[i] = fwk.PluginScore{Name: plugin.Name, Score: value}
+		}
+	}
+	return scores
+}
+
 // probe finds the weight of each plugin that does not normalise.
 func (s *scorer) probe(ctx context.Context, c *class) error {
 	if s.probed || c.heap.Len() < len(probes[0]) {
@@ -116,13 +128,7 @@ func (s *scorer) probe(ctx context.Context, c *class) error {
 		linear[i] = true
 	}
 	for _, probe := range probes {
-		scores := make([]fwk.NodePluginScores, len(probe))
-		for n, value := range probe {
-			scores[n] = fwk.NodePluginScores{Name: c.heap.Items()[n].info.Node().Name, RawScores: make([]fwk.PluginScore, len(plugins))}
-			for i, plugin := range plugins {
-				scores[n].RawScores[i] = fwk.PluginScore{Name: plugin.Name, Score: value}
-			}
-		}
+		scores := c.madeUp(probe, plugins)
 		if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
 			return scoreError(c, status)
 		}

@@ -4,8 +4,8 @@
 package gang_test
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -56,8 +56,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod) *world {
 			nodes = append(nodes, s.node(i))
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	tb.Cleanup(cancel)
+	ctx := tb.Context()
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	snapshot := cache.NewSnapshot(running, nodes)
@@ -131,9 +130,7 @@ func (s nodeShape) node(i int) *corev1.Node {
 			corev1.ResourcePods: resource.MustParse("110"),
 		}},
 	}
-	for k, v := range s.labels {
-		n.Labels[k] = v
-	}
+	maps.Copy(n.Labels, s.labels)
 	return n
 }
 
@@ -195,7 +192,7 @@ func (w *world) job(g gangSpec) *model.Job {
 
 func (w *world) plan(tb testing.TB, job *model.Job) gang.Plan {
 	tb.Helper()
-	plan, err := w.planner.Plan(context.Background(), job)
+	plan, err := w.planner.Plan(tb.Context(), job)
 	if err != nil {
 		tb.Fatal(err)
 	}

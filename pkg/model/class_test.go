@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -66,7 +65,7 @@ func TestClassAndShape(t *testing.T) {
 		})
 	}
 	templated := spec(func(s *corev1.PodSpec) {
-		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To("gpu")}}
+		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}}
 	})
 	ephemeral := withVolume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}})
 	index := "batch.kubernetes.io/job-completion-index"
@@ -78,7 +77,8 @@ func TestClassAndShape(t *testing.T) {
 		"replicas differ in name and UID": {nil, nil, same},
 		"index labels are the identity of a replica": {
 			options{labelled(index, "0"), labelled("apps.kubernetes.io/pod-index", "0")},
-			options{labelled(index, "1"), labelled("apps.kubernetes.io/pod-index", "1")}, same,
+			options{labelled(index, "1"), labelled("apps.kubernetes.io/pod-index", "1")},
+			same,
 		},
 		"unless a spread constraint selects on one": {
 			options{labelled(index, "0"), spreadBy(index)}, options{labelled(index, "1"), spreadBy(index)}, shapeOnly,
@@ -110,11 +110,13 @@ func TestClassAndShape(t *testing.T) {
 			})},
 			options{container(func(c *corev1.Container) {
 				c.Name, c.Args, c.Env = "b", []string{"-v"}, []corev1.EnvVar{{Name: "RANK", Value: "1"}}
-			})}, same,
+			})},
+			same,
 		},
 		"hostname and ConfigMaps of a replica": {
 			options{spec(func(s *corev1.PodSpec) { s.Hostname = "a-0" }), withVolume(configMap("a-0"))},
-			options{spec(func(s *corev1.PodSpec) { s.Hostname = "a-1" }), withVolume(configMap("a-1"))}, same,
+			options{spec(func(s *corev1.PodSpec) { s.Hostname = "a-1" }), withVolume(configMap("a-1"))},
+			same,
 		},
 		"requests":                   {options{asking("cpu", "1")}, options{asking("cpu", "2")}, distinct},
 		"requests written otherwise": {options{asking("cpu", "1")}, options{asking("cpu", "1000m")}, same},
@@ -126,8 +128,9 @@ func TestClassAndShape(t *testing.T) {
 		"an init container that goes on running": {
 			options{spec(func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{{}} })},
 			options{spec(func(s *corev1.PodSpec) {
-				s.InitContainers = []corev1.Container{{RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
-			})}, distinct,
+				s.InitContainers = []corev1.Container{{RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
+			})},
+			distinct,
 		},
 		"overhead": {nil, options{spec(func(s *corev1.PodSpec) { s.Overhead = amounts("cpu", "1") })}, distinct},
 		"requests of the pod as a whole": {
@@ -141,7 +144,8 @@ func TestClassAndShape(t *testing.T) {
 		},
 		"node selectors": {
 			options{spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"disk": "ssd"} })},
-			options{spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"disk": "hdd"} })}, distinct,
+			options{spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"disk": "hdd"} })},
+			distinct,
 		},
 		"affinity": {options{apartFrom("app")}, options{ratherNear("app")}, distinct},
 		"tolerations": {
@@ -150,16 +154,16 @@ func TestClassAndShape(t *testing.T) {
 		"topology spread":         {nil, options{spreadBy("app")}, distinct},
 		"resource claims by name": {options{claimed("a")}, options{claimed("b")}, distinct},
 		"runtime classes": {
-			nil, options{spec(func(s *corev1.PodSpec) { s.RuntimeClassName = ptr.To("kata") })}, distinct,
+			nil, options{spec(func(s *corev1.PodSpec) { s.RuntimeClassName = new("kata") })}, distinct,
 		},
 		"operating systems":       {nil, options{spec(func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} })}, distinct},
 		"the network of the host": {nil, options{spec(func(s *corev1.PodSpec) { s.HostNetwork = true })}, distinct},
 		"profiles":                {nil, options{of("other")}, distinct},
 		"whether it preempts": {
-			nil, options{spec(func(s *corev1.PodSpec) { s.PreemptionPolicy = ptr.To(corev1.PreemptNever) })}, distinct,
+			nil, options{spec(func(s *corev1.PodSpec) { s.PreemptionPolicy = new(corev1.PreemptNever) })}, distinct,
 		},
 		"priority, which decides whose nominations count": {
-			nil, options{spec(func(s *corev1.PodSpec) { s.Priority = ptr.To[int32](9) })}, distinct,
+			nil, options{spec(func(s *corev1.PodSpec) { s.Priority = new(int32(9)) })}, distinct,
 		},
 		"claims of their own":                         {options{claiming("data-0")}, options{claiming("data-1")}, distinct},
 		"one claim shared":                            {options{claiming("data")}, options{claiming("data")}, same},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -96,7 +95,7 @@ func TestTaskReadsItsPod(t *testing.T) {
 		Problem           string
 	}
 	type options = []func(*corev1.Pod)
-	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = ptr.To(n) } }
+	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = new(n) } }
 	for name, tc := range map[string]struct {
 		pod  options
 		want facts
@@ -124,16 +123,22 @@ func TestTaskReadsItsPod(t *testing.T) {
 			options{priority(7), annotated("volcano.sh/task-priority", "-3")}, facts{Priority: -3, Request: "cpu=1 pods=1"},
 		},
 		"one that is no number is complained of, and not used": {
-			options{priority(7), annotated("volcano.sh/task-priority", "high")}, facts{Priority: 7, Request: "cpu=1 pods=1",
-				Problem: `annotation volcano.sh/task-priority is "high": write a whole number of 32 bits; priority 7 is used until then`},
+			options{priority(7), annotated("volcano.sh/task-priority", "high")}, facts{
+				Priority: 7, Request: "cpu=1 pods=1",
+				Problem: `annotation volcano.sh/task-priority is "high": write a whole number of 32 bits; priority 7 is used until then`,
+			},
 		},
 		"so is one that does not fit 32 bits": {
-			options{annotated("volcano.sh/task-priority", "4294967296")}, facts{Priority: 1, Request: "cpu=1 pods=1",
-				Problem: `annotation volcano.sh/task-priority is "4294967296": write a whole number of 32 bits; priority 1 is used until then`},
+			options{annotated("volcano.sh/task-priority", "4294967296")}, facts{
+				Priority: 1, Request: "cpu=1 pods=1",
+				Problem: `annotation volcano.sh/task-priority is "4294967296": write a whole number of 32 bits; priority 1 is used until then`,
+			},
 		},
 		"and an empty one": {
-			options{annotated("volcano.sh/task-priority", "")}, facts{Priority: 1, Request: "cpu=1 pods=1",
-				Problem: `annotation volcano.sh/task-priority is "": write a whole number of 32 bits; priority 1 is used until then`},
+			options{annotated("volcano.sh/task-priority", "")}, facts{
+				Priority: 1, Request: "cpu=1 pods=1",
+				Problem: `annotation volcano.sh/task-priority is "": write a whole number of 32 bits; priority 1 is used until then`,
+			},
 		},
 		"scheduling gates": {
 			options{gated}, facts{Priority: 1, Request: "cpu=1 pods=1", Gated: true},

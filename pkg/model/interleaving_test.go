@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -48,9 +47,9 @@ type pair struct {
 }
 
 // do lets both live through one thing, and checks that the change returned leaves nothing out.
-func (p *pair) do(t *rapid.T, real func() model.Change, twin func()) {
+func (p *pair) do(t *rapid.T, live func() model.Change, twin func()) {
 	jobs, tasks, held := p.twin.jobs(), p.twin.tasks(), p.twin.holdings()
-	change := real()
+	change := live()
 	twin()
 	for key, now := range bothOf(jobs, p.twin.jobs()) {
 		if !cmp.Equal(now[0], now[1]) && !slices.Contains(change.Jobs, key) {
@@ -193,7 +192,7 @@ func anyPod(t *rapid.T) *corev1.Pod {
 		p.Labels[model.CoschedulingLabel] = group
 	}
 	p.Annotations[model.QueueAnnotation] = pick(t, "queue", "", "q1")
-	p.Spec.Priority = pick(t, "priority", nil, ptr.To[int32](5))
+	p.Spec.Priority = pick(t, "priority", nil, new(int32(5)))
 	if pick(t, "volume", false, true) {
 		claiming("data")(p)
 	}

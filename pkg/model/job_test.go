@@ -249,49 +249,65 @@ func TestBlockedSaysWhatToChange(t *testing.T) {
 		},
 		"a PodGroup that does not exist": {
 			pods: members("wait", 2),
-			want: model.Reason{Kind: model.PodGroupNotFound,
-				Message: "PodGroup ns/train does not exist: create it, or remove the group name from the pod"},
+			want: model.Reason{
+				Kind:    model.PodGroupNotFound,
+				Message: "PodGroup ns/train does not exist: create it, or remove the group name from the pod",
+			},
 		},
 		"a negative minimum": {
 			group: &model.Group{MinMember: -1},
 			pods:  members("wait", 2),
-			want: model.Reason{Kind: model.InvalidPodGroup, Subject: "spec.minMember",
-				Message: "spec.minMember of PodGroup ns/train is -1: set it to 0 or more"},
+			want: model.Reason{
+				Kind: model.InvalidPodGroup, Subject: "spec.minMember",
+				Message: "spec.minMember of PodGroup ns/train is -1: set it to 0 or more",
+			},
 		},
 		"a negative minimum of a role": {
 			group: &model.Group{MinMember: 2, MinTaskMember: map[string]int{"worker": -2, "ps": 1}},
 			pods:  members("wait", 2),
-			want: model.Reason{Kind: model.InvalidPodGroup, Subject: "spec.minTaskMember",
-				Message: "spec.minTaskMember[worker] of PodGroup ns/train is -2: set it to 0 or more"},
+			want: model.Reason{
+				Kind: model.InvalidPodGroup, Subject: "spec.minTaskMember",
+				Message: "spec.minTaskMember[worker] of PodGroup ns/train is -2: set it to 0 or more",
+			},
 		},
 		"too few pods": {
 			group: &model.Group{MinMember: 3},
 			pods:  members("wait", 2),
-			want: model.Reason{Kind: model.NotEnoughTasks,
-				Message: "2 of 3 pods exist: create the missing ones, or lower spec.minMember"},
+			want: model.Reason{
+				Kind:    model.NotEnoughTasks,
+				Message: "2 of 3 pods exist: create the missing ones, or lower spec.minMember",
+			},
 		},
 		"no pods at all": {
 			group: &model.Group{MinMember: 1},
-			want: model.Reason{Kind: model.NotEnoughTasks,
-				Message: "0 of 1 pods exist: create the missing ones, or lower spec.minMember"},
+			want: model.Reason{
+				Kind:    model.NotEnoughTasks,
+				Message: "0 of 1 pods exist: create the missing ones, or lower spec.minMember",
+			},
 		},
 		"failed and terminating pods do not count": {
 			group: &model.Group{MinMember: 3},
 			pods:  slices.Concat(members("wait", 1), members("bad", 1, failed), members("go", 1, running, terminating)),
-			want: model.Reason{Kind: model.NotEnoughTasks,
-				Message: "1 of 3 pods exist: create the missing ones, or lower spec.minMember"},
+			want: model.Reason{
+				Kind:    model.NotEnoughTasks,
+				Message: "1 of 3 pods exist: create the missing ones, or lower spec.minMember",
+			},
 		},
 		"too few pods of a role, named before the total is": {
 			group: &model.Group{MinMember: 3, MinTaskMember: map[string]int{"ps": 1, "worker": 2}},
 			pods:  members("worker", 2, role("worker")),
-			want: model.Reason{Kind: model.NotEnoughPodsOfTask, Subject: "ps",
-				Message: `0 of 1 pods of task "ps" exist: create pods with volcano.sh/task-spec=ps, or lower spec.minTaskMember`},
+			want: model.Reason{
+				Kind: model.NotEnoughPodsOfTask, Subject: "ps",
+				Message: `0 of 1 pods of task "ps" exist: create pods with volcano.sh/task-spec=ps, or lower spec.minTaskMember`,
+			},
 		},
 		"the first of several short roles, in the order of their names": {
 			group: &model.Group{MinMember: 4, MinTaskMember: map[string]int{"c": 1, "b": 2, "a": 1}},
 			pods:  slices.Concat(members("a", 1, role("a")), members("b", 1, role("b"))),
-			want: model.Reason{Kind: model.NotEnoughPodsOfTask, Subject: "b",
-				Message: `1 of 2 pods of task "b" exist: create pods with volcano.sh/task-spec=b, or lower spec.minTaskMember`},
+			want: model.Reason{
+				Kind: model.NotEnoughPodsOfTask, Subject: "b",
+				Message: `1 of 2 pods of task "b" exist: create pods with volcano.sh/task-spec=b, or lower spec.minTaskMember`,
+			},
 		},
 		"role minimums above minMember are not asked for": {
 			group: &model.Group{MinMember: 2, MinTaskMember: map[string]int{"ps": 1, "worker": 2}},

@@ -27,16 +27,20 @@ func TestQueuesThatTakeJobs(t *testing.T) {
 func TestQueueRefuses(t *testing.T) {
 	open := &model.Queue{Name: "q", State: model.QueueOpen}
 	closing := &model.Queue{Name: "q", State: model.QueueClosing}
-	refused := model.Reason{Kind: model.QueueClosed, Subject: "q",
-		Message: `queue "q" is Closing and starts no new jobs: open it, or name another queue`}
+	refused := model.Reason{
+		Kind: model.QueueClosed, Subject: "q",
+		Message: `queue "q" is Closing and starts no new jobs: open it, or name another queue`,
+	}
 	for name, tc := range map[string]struct {
 		queue *model.Queue
 		min   int
 		pods  []*corev1.Pod
 		want  model.Reason
 	}{
-		"a queue that does not exist": {nil, 2, members("wait", 2), model.Reason{Kind: model.QueueNotFound, Subject: "q",
-			Message: `queue "q" does not exist: create it, or name another queue`}},
+		"a queue that does not exist": {nil, 2, members("wait", 2), model.Reason{
+			Kind: model.QueueNotFound, Subject: "q",
+			Message: `queue "q" does not exist: create it, or name another queue`,
+		}},
 		"an open queue refuses nothing":                        {open, 2, members("wait", 2), model.Reason{}},
 		"a closing queue starts no gang":                       {closing, 2, members("wait", 2), refused},
 		"nor takes one that has no pods yet":                   {closing, 2, nil, refused},

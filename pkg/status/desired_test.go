@@ -206,26 +206,33 @@ func TestConditions(t *testing.T) {
 			list{condition(volcano.PodGroupUnschedulableType, "True", "NotEnoughResources", "no room for 2 of 2 pods; 3 node(s) had untolerated taint(s)", now)},
 		},
 		"other numbers are no news": {
-			list{unschedulable}, jobOf(2, tasks{model.Pending: 2}), otherNumbers,
+			list{unschedulable},
+			jobOf(2, tasks{model.Pending: 2}), otherNumbers,
 			list{unschedulable},
 		},
 		"another reason is": {
-			list{unschedulable}, jobOf(2, tasks{model.Pending: 2}), shut,
+			list{unschedulable},
+			jobOf(2, tasks{model.Pending: 2}), shut,
 			list{condition(volcano.PodGroupUnschedulableType, "True", "QueueClosed", "queue \"q\" is Closed", now)},
 		},
 		"a gang that starts at once was never unschedulable": {
-			nil, jobOf(2, tasks{model.Bound: 2}), model.Reason{},
+			nil, jobOf(2, tasks{model.Bound: 2}),
+			model.Reason{},
 			list{condition(volcano.PodGroupScheduled, "True", ready, "", now)},
 		},
 		"a gang that starts in the end no longer is": {
-			list{unschedulable}, jobOf(2, tasks{model.Bound: 2}), model.Reason{},
+			list{unschedulable},
+			jobOf(2, tasks{model.Bound: 2}),
+			model.Reason{},
 			list{
 				condition(volcano.PodGroupUnschedulableType, "False", ready, "", now),
 				condition(volcano.PodGroupScheduled, "True", ready, "", now),
 			},
 		},
 		"a gang that goes on running is as it was": {
-			list{scheduled}, jobOf(2, tasks{model.Running: 2}), model.Reason{},
+			list{scheduled},
+			jobOf(2, tasks{model.Running: 2}),
+			model.Reason{},
 			list{scheduled},
 		},
 		"a gang that lost a member and finds no room is no longer scheduled": {
@@ -245,7 +252,9 @@ func TestConditions(t *testing.T) {
 			},
 		},
 		"while the turn of a gang is on nothing is known": {
-			list{unschedulable}, jobOf(2, tasks{model.Allocated: 1, model.Pending: 1}), model.Reason{},
+			list{unschedulable},
+			jobOf(2, tasks{model.Allocated: 1, model.Pending: 1}),
+			model.Reason{},
 			list{unschedulable},
 		},
 		"surplus tasks that do not fit make no gang unschedulable": {
@@ -253,11 +262,13 @@ func TestConditions(t *testing.T) {
 			list{condition(volcano.PodGroupScheduled, "True", ready, "", now)},
 		},
 		"nor do members that terminate and leave nothing to place": {
-			list{scheduled}, jobOf(2, tasks{model.Running: 1, model.Releasing: 1}), noPods,
+			list{scheduled},
+			jobOf(2, tasks{model.Running: 1, model.Releasing: 1}), noPods,
 			list{scheduled},
 		},
 		"a gang that holds its minimum in a queue that is gone is told so": {
-			list{scheduled}, jobOf(1, tasks{model.Bound: 1, model.Pending: 1}), noQueue,
+			list{scheduled},
+			jobOf(1, tasks{model.Bound: 1, model.Pending: 1}), noQueue,
 			list{
 				condition(volcano.PodGroupScheduled, "False", "QueueNotFound", "", now),
 				condition(volcano.PodGroupUnschedulableType, "True", "QueueNotFound", "queue \"q\" does not exist", now),
@@ -267,7 +278,9 @@ func TestConditions(t *testing.T) {
 			nil, jobOf(0, nil), model.Reason{}, nil,
 		},
 		"conditions of others are left alone": {
-			list{foreign}, jobOf(2, tasks{model.Bound: 2}), model.Reason{},
+			list{foreign},
+			jobOf(2, tasks{model.Bound: 2}),
+			model.Reason{},
 			list{foreign, condition(volcano.PodGroupScheduled, "True", ready, "", now)},
 		},
 	} {

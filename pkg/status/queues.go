@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -24,11 +23,11 @@ func (w *Writer) ensureQueues(ctx context.Context) {
 	queues := []*volcano.Queue{
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: model.RootQueue},
-			Spec:       volcano.QueueSpec{Weight: 1, Reclaimable: ptr.To(false)},
+			Spec:       volcano.QueueSpec{Weight: 1, Reclaimable: new(false)},
 		},
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: model.DefaultQueue},
-			Spec:       volcano.QueueSpec{Weight: 1, Reclaimable: ptr.To(true), Parent: model.RootQueue},
+			Spec:       volcano.QueueSpec{Weight: 1, Reclaimable: new(true), Parent: model.RootQueue},
 		},
 	}
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Cap: 15 * time.Second, Steps: 20}

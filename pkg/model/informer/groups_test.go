@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/discovery"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
-	"k8s.io/utils/ptr"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	coschedulingfake "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned/fake"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -162,7 +161,7 @@ func TestSchedulerPluginsPodGroups(t *testing.T) {
 		"every field that is read": {
 			map[string]string{"scheduling.volcano.sh/queue-name": "research"},
 			coscheduling.PodGroupSpec{
-				MinMember: 4, ScheduleTimeoutSeconds: ptr.To[int32](10), MinResources: corev1.ResourceList{"memory": resource.MustParse("1Ki")},
+				MinMember: 4, ScheduleTimeoutSeconds: new(int32(10)), MinResources: corev1.ResourceList{"memory": resource.MustParse("1Ki")},
 			},
 			model.Group{MinMember: 4, Queue: "research", MinResources: modelresource.Vector{{Name: "memory", Value: 1024}}},
 		},

@@ -36,13 +36,13 @@ func (p *partials) observe(before, after *corev1.Pod) {
 	gang := after.Labels[env.GroupLabel]
 	p.last = time.Now()
 	p.bound[gang]++
-	switch bound := p.bound[gang]; {
-	case bound == p.min[gang]:
+	switch p.bound[gang] {
+	case p.min[gang]:
 		if from, ok := p.since[gang]; ok {
 			p.longest = max(p.longest, p.last.Sub(from))
 			delete(p.since, gang)
 		}
-	case bound == 1:
+	case 1:
 		p.since[gang] = p.last
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	scheduler "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
@@ -108,7 +107,7 @@ func TestWhatKubeSchedulerRefuses(t *testing.T) {
 // A number may be left out and any number may be written.
 func optional[T any](t *rapid.T, name string, of *rapid.Generator[T]) *T {
 	if rapid.Bool().Draw(t, "has "+name) {
-		return ptr.To(of.Draw(t, name))
+		return new(of.Draw(t, name))
 	}
 	return nil
 }

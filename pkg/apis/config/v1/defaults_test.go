@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
 )
@@ -22,19 +21,19 @@ func TestDefaultsFillOnlyWhatIsAbsent(t *testing.T) {
 	}{
 		"everything is absent": {
 			v1.GangArgs{},
-			v1.GangArgs{BindConcurrency: ptr.To[int32](64), ReservationTimeout: duration(5 * time.Minute)},
+			v1.GangArgs{BindConcurrency: new(int32(64)), ReservationTimeout: duration(5 * time.Minute)},
 		},
 		"a concurrency is given": {
-			v1.GangArgs{BindConcurrency: ptr.To[int32](1)},
-			v1.GangArgs{BindConcurrency: ptr.To[int32](1), ReservationTimeout: duration(5 * time.Minute)},
+			v1.GangArgs{BindConcurrency: new(int32(1))},
+			v1.GangArgs{BindConcurrency: new(int32(1)), ReservationTimeout: duration(5 * time.Minute)},
 		},
 		"a timeout is given": {
 			v1.GangArgs{ReservationTimeout: duration(time.Second)},
-			v1.GangArgs{BindConcurrency: ptr.To[int32](64), ReservationTimeout: duration(time.Second)},
+			v1.GangArgs{BindConcurrency: new(int32(64)), ReservationTimeout: duration(time.Second)},
 		},
 		"zero is a value": {
-			v1.GangArgs{BindConcurrency: ptr.To[int32](0), ReservationTimeout: duration(0)},
-			v1.GangArgs{BindConcurrency: ptr.To[int32](0), ReservationTimeout: duration(0)},
+			v1.GangArgs{BindConcurrency: new(int32(0)), ReservationTimeout: duration(0)},
+			v1.GangArgs{BindConcurrency: new(int32(0)), ReservationTimeout: duration(0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
