@@ -70,6 +70,11 @@ type since struct {
 
 // New returns a writer. It writes nothing before Run.
 func New(groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
+	return NewAt(clock.RealClock{}, groups, kube, state)
+}
+
+// NewAt returns a writer that lives by a clock of its own.
+func NewAt(now clock.PassiveClock, groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, volcano.AddToScheme, coscheduling.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -81,7 +86,7 @@ func New(groups volcanoclient.Interface, kube kubernetes.Interface, state *model
 		volcano:  groups,
 		kube:     kube,
 		state:    state,
-		clock:    clock.RealClock{},
+		clock:    now,
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[model.JobKey]()),
 		events:   broadcaster,
 		recorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: reporter}),

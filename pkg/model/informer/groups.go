@@ -36,6 +36,8 @@ type Clients struct {
 	Discovery    discovery.ServerResourcesInterface
 	Volcano      volcanoclient.Interface
 	Coscheduling coschedulingclient.Interface
+	// VolcanoInformers, if not nil, are used instead of new informers of Volcano's objects; Groups starts them.
+	VolcanoInformers volcanoinformers.SharedInformerFactory
 }
 
 // NewClients returns clients of one API server.
@@ -60,7 +62,7 @@ func NewClients(config *rest.Config) (Clients, error) {
 // others until the context ends.
 func Groups(ctx context.Context, state *model.State, clients Clients) error {
 	unwatched := map[string]func() error{
-		volcano.SchemeGroupVersion.String():      func() error { return watchVolcano(ctx, state, clients.Volcano) },
+		volcano.SchemeGroupVersion.String():      func() error { return watchVolcano(ctx, state, clients) },
 		coscheduling.SchemeGroupVersion.String(): func() error { return watchCoscheduling(ctx, state, clients.Coscheduling) },
 	}
 	look := func(ctx context.Context) (sure bool, err error) {
@@ -111,8 +113,11 @@ func lookForGroups(ctx context.Context, finder discovery.ServerResourcesInterfac
 	return sure, nil
 }
 
-func watchVolcano(ctx context.Context, state *model.State, client volcanoclient.Interface) error {
-	factory := volcanoinformers.NewSharedInformerFactory(client, 0)
+func watchVolcano(ctx context.Context, state *model.State, clients Clients) error {
+	factory := clients.VolcanoInformers
+	if factory == nil {
+		factory = volcanoinformers.NewSharedInformerFactory(clients.Volcano, 0)
+	}
 	groups, err := factory.Scheduling().V1beta1().PodGroups().Informer().AddEventHandler(handlers(
 		func(g *volcano.PodGroup) { state.UpsertGroup(volcanoKey(g), volcanoGroup(g)) },
 		func(g *volcano.PodGroup) { state.DeleteGroup(volcanoKey(g)) }))
