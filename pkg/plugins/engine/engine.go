@@ -34,17 +34,42 @@ type Engine struct {
 	// Dispatcher is nil until the first profile is attached.
 	Dispatcher *dispatch.Dispatcher
 
+	// Writer is nil until the first profile is attached.
+	Writer *status.Writer
+
+	options  Options
+	complete chan struct{}
 	leading  chan struct{}
 	leadOnce sync.Once
 	// mu guards the set-up, which plugin factories run one after the other.
-	mu     sync.Mutex
-	writer *status.Writer
+	mu sync.Mutex
+}
+
+// Options are what an engine can be given instead of what it takes by itself. The zero value is right for a scheduler
+// on an API server.
+type Options struct {
+	// Groups are the group APIs; nil: those of the API server the scheduler is connected to.
+	Groups *informer.Clients
+	// Clock is the time the dispatcher and the status writer live by; nil: the real one.
+	Clock clock.WithTicker
+	// FlushedStatus leaves it to the caller to have the writer write, by its Flush.
+	FlushedStatus bool
 }
 
 // New returns an engine without profiles.
-func New() *Engine {
-	return &Engine{State: model.NewState(), leading: make(chan struct{})}
+func New() *Engine { return NewWith(Options{}) }
+
+// NewWith returns an engine without profiles that differs from production's.
+func NewWith(o Options) *Engine {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Engine{State: model.NewState(), options: o, complete: make(chan struct{}), leading: make(chan struct{})}
 }
+
+// Complete is closed once the model holds all that was there at the start. Nothing has been decided by then unless the
+// engine leads.
+func (e *Engine) Complete() <-chan struct{} { return e.complete }
 
 // Lead lets the engine act: hand out turns and write to the API server. Before, it only watches. It may be called
 // any number of times.
@@ -67,19 +92,15 @@ func (e *Engine) Attach(ctx context.Context, handle framework.Framework, batch b
 func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	logger := klog.FromContext(ctx).WithName("caldera")
 	ctx = klog.NewContext(ctx, logger)
-	// Custom resources are not served as protobuf, which the scheduler's own connection asks for.
-	config := rest.CopyConfig(handle.KubeConfig())
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
-
-	groups, err := informer.NewClients(config)
+	groups, err := e.groups(handle)
 	if err != nil {
 		return err
 	}
-	writer, err := status.New(groups.Volcano, handle.ClientSet(), e.State)
+	writer, err := status.NewAt(e.options.Clock, groups.Volcano, handle.ClientSet(), e.State)
 	if err != nil {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
-	e.writer = writer
+	e.Writer = writer
 	e.Dispatcher = dispatch.New(dispatch.Config{
 		State:    e.State,
 		Orderers: []dispatch.JobOrderer{dispatch.ByPriority{}},
@@ -88,7 +109,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Activate: func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:   writer.Waits,
-		Clock:    clock.RealClock{},
+		Clock:    e.options.Clock,
 	})
 	e.State.Observe(e.Dispatcher.Notify)
 	e.State.Observe(writer.Notify)
@@ -98,6 +119,17 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	}
 	go e.run(ctx, handle, groups, synced)
 	return nil
+}
+
+// groups returns the group APIs.
+func (e *Engine) groups(handle framework.Framework) (informer.Clients, error) {
+	if e.options.Groups != nil {
+		return *e.options.Groups, nil
+	}
+	// Custom resources are not served as protobuf, which the scheduler's own connection asks for.
+	config := rest.CopyConfig(handle.KubeConfig())
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	return informer.NewClients(config)
 }
 
 // run watches from the start, so that a standby is ready at once, and acts once the scheduler leads.
@@ -119,12 +151,15 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 		return
 	}
 	logger.V(2).Info("Model is complete")
+	close(e.complete)
 	select {
 	case <-ctx.Done():
 		return
 	case <-e.leading:
 	}
-	go e.writer.Run(ctx)
+	if !e.options.FlushedStatus {
+		go e.Writer.Run(ctx)
+	}
 	e.Dispatcher.Run(ctx)
 }
 
