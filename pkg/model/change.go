@@ -3,7 +3,10 @@
 
 package model
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Event is a set of things that happened to the cluster and may help a job that waits.
 type Event uint16
@@ -25,6 +28,8 @@ const (
 	DevicesChanged
 	// QueueChanged: a queue appeared, disappeared or changed.
 	QueueChanged
+	// QuotaChanged: a resource quota appeared, disappeared or changed.
+	QuotaChanged
 )
 
 // Change is what one update did to the model.
@@ -35,8 +40,18 @@ type Change struct {
 	Tasks []types.UID
 	// Malformed are tasks that came with a problem of their own, or got one.
 	Malformed []*Task
+	// Complaints are groups and queues that did.
+	Complaints []Complaint
+	// Queues are the queues that appeared, disappeared or changed.
+	Queues []string
 	// Events are what else happened.
 	Events Event
+}
+
+// Complaint is what is wrong with the annotations of an object, and what to change.
+type Complaint struct {
+	Object  runtime.Object
+	Problem string
 }
 
 // Empty reports whether nothing happened.

@@ -17,6 +17,8 @@ type entry struct {
 	job Job
 	// index maps the UID of each task to its place in job.Tasks.
 	index map[types.UID]int
+	// admitted: the job has been let into its queue.
+	admitted bool
 	// frozen is the immutable copy handed out; nil when the live job has changed since.
 	frozen *Job
 }
@@ -78,6 +80,7 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 // count adds n times the task to the counters of its job.
 func (e *entry) count(t *Task, n int) {
 	e.job.Counts.add(t, n)
+	e.job.Usage.add(t, int64(n))
 	role := e.job.Roles[t.Role]
 	role.add(t, n)
 	if role == (Counts{}) {
@@ -120,6 +123,8 @@ func (s *State) freeze(e *entry) *Job {
 func (s *State) head(e *entry) Job {
 	j := e.job
 	j.Tasks = nil
+	j.Usage = e.job.Usage.clone()
+	j.Admitted = e.admitted
 	j.Roles = maps.Clone(e.job.Roles)
 	j.Pending = maps.Clone(e.job.Pending)
 	switch {

@@ -26,6 +26,8 @@ const (
 	RoleKey = "volcano.sh/task-spec"
 	// TaskPriorityAnnotation overrides the pod's priority within its job.
 	TaskPriorityAnnotation = "volcano.sh/task-priority"
+	// QueueGate is the scheduling gate that Volcano's scheduler opens when the queue has room for the pod.
+	QueueGate = "scheduling.volcano.sh/queue-allocation-gate"
 	// DefaultQueue is the queue of jobs that name none.
 	DefaultQueue = "default"
 	// RootQueue is the parent of all queues.
@@ -92,6 +94,7 @@ func NewTask(pod *corev1.Pod) *Task {
 		Node:       pod.Spec.NodeName,
 		Traits:     traitsOf(pod),
 		Gated:      len(pod.Spec.SchedulingGates) > 0,
+		QueueGated: len(pod.Spec.SchedulingGates) == 1 && pod.Spec.SchedulingGates[0].Name == QueueGate,
 		BestEffort: request.BestEffort(),
 		Created:    pod.CreationTimestamp.Time,
 	}

@@ -24,14 +24,37 @@ type Group struct {
 	MinMember int
 	// MinTaskMember is the minimum of each role that has one.
 	MinTaskMember map[string]int
-	// MinResources is what the user says the minimum needs; nil when absent.
+	// MinResources is what the user says the minimum needs, of resources that nodes have; nil when absent.
 	MinResources resource.Vector
+	// MinQuota is the same with all names as given, those that only quotas use ("requests.cpu") included.
+	MinQuota resource.Vector
+	// Phase is the PodGroup's phase as the API server has it; empty when the API has none.
+	Phase Phase
+	// WaitingTime is how long the job is to wait at most ("sla-waiting-time"); zero when it does not say.
+	WaitingTime time.Duration
+	// Problem says what is wrong with the PodGroup's annotations and what to change; empty when nothing is.
+	Problem string
 	// PriorityClass names the job's PriorityClass; empty for the cluster's default.
 	PriorityClass string
 	Created       time.Time
 	// Object is the PodGroup as last seen; never to be changed.
 	Object runtime.Object
 }
+
+// Phase is the phase of a PodGroup (volcano.sh/apis scheduling/v1beta1, PodGroupPhase).
+type Phase string
+
+// The phases.
+const (
+	PhasePending   Phase = "Pending"
+	PhaseInqueue   Phase = "Inqueue"
+	PhaseRunning   Phase = "Running"
+	PhaseUnknown   Phase = "Unknown"
+	PhaseCompleted Phase = "Completed"
+)
+
+// admitted reports whether a PodGroup in this phase has been let into its queue.
+func (p Phase) admitted() bool { return p != "" && p != PhasePending }
 
 // roleTotal is the sum of the role minimums.
 func (g *Group) roleTotal() int {
@@ -93,6 +116,33 @@ func (c *Counts) Total() int {
 	return total
 }
 
+// Usage is what a job takes, asks for and holds back.
+type Usage struct {
+	// Allocated is what the tasks on nodes ask for, those that terminate left out.
+	Allocated resource.Vector
+	// Requested is Allocated and what all waiting tasks ask for, gated ones included.
+	Requested resource.Vector
+	// Gated is what waiting tasks ask for that carry scheduling gates other than the queue gate alone.
+	Gated resource.Vector
+}
+
+func (u *Usage) add(t *Task, n int64) {
+	switch t.Status {
+	case Allocated, Bound, Running:
+		u.Allocated.AddTimes(t.Request, n)
+		u.Requested.AddTimes(t.Request, n)
+	case Pending:
+		u.Requested.AddTimes(t.Request, n)
+		if t.Gated && !t.QueueGated {
+			u.Gated.AddTimes(t.Request, n)
+		}
+	}
+}
+
+func (u *Usage) clone() Usage {
+	return Usage{Allocated: u.Allocated.Clone(), Requested: u.Requested.Clone(), Gated: u.Gated.Clone()}
+}
+
 // Demand is a number of equal tasks that wait for nodes.
 type Demand struct {
 	Count int
@@ -112,6 +162,9 @@ type Job struct {
 	Created  time.Time
 	UID      types.UID
 	Counts   Counts
+	Usage    Usage
+	// Admitted: the job has been let into its queue (Volcano's enqueue) and may have turns.
+	Admitted bool
 	// Roles are the counts of each role that has tasks.
 	Roles map[string]Counts
 	// Pending are the placeable tasks by class.

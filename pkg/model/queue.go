@@ -5,10 +5,13 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // QueueState is the state of a queue.
@@ -29,12 +32,38 @@ type Queue struct {
 	Parent  string
 	State   QueueState
 	Created time.Time
+	// Weight is the queue's part of what queues share by weight, at least 1 unless the object says otherwise.
+	Weight int32
+	// Priority: the queue with the higher one goes first.
+	Priority int32
+	// Reclaimable: other queues may reclaim what this one has beyond its due.
+	Reclaimable bool
+	// Capability bounds what the queue may use; Guarantee is set aside for it; Deserved is its due (capacity plugin).
+	// A resource that is not named is not bounded, not set aside, not due. Values may be negative: nobody checked them.
+	Capability, Guarantee, Deserved resource.Vector
+	// Hierarchy is the path of the queue for hierarchical DRF, the root first, and HierarchyWeights the weights along
+	// it, of equal length and at least 1 each; nil when the queue has none. Source: annotations volcano.sh/hierarchy
+	// and volcano.sh/hierarchy-weights.
+	Hierarchy        []string
+	HierarchyWeights []float64
+	// Problem says what is wrong with the queue's annotations and what to change; empty when nothing is.
+	Problem string
 	// Object is the Queue as last seen; never to be changed.
 	Object runtime.Object
 }
 
 // Open reports whether the queue starts new jobs.
 func (q *Queue) Open() bool { return q.State == "" || q.State == QueueOpen }
+
+// same reports whether two versions of a queue mean the same to scheduling: what the scheduler itself writes into the
+// queue's status makes no difference.
+func (q *Queue) same(o *Queue) bool {
+	return q.UID == o.UID && q.Parent == o.Parent && q.State == o.State && q.Weight == o.Weight &&
+		q.Priority == o.Priority && q.Reclaimable == o.Reclaimable && q.Problem == o.Problem &&
+		slices.Equal(q.Capability, o.Capability) && slices.Equal(q.Guarantee, o.Guarantee) &&
+		slices.Equal(q.Deserved, o.Deserved) && slices.Equal(q.Hierarchy, o.Hierarchy) &&
+		slices.Equal(q.HierarchyWeights, o.HierarchyWeights)
+}
 
 // QueueRefuses says why a queue, nil when it does not exist, gives a job no turns; the zero Reason when it does. A queue
 // that is not open starts nothing new, but completes and extends a job of which some tasks hold nodes or have succeeded.
@@ -49,3 +78,11 @@ func QueueRefuses(queue *Queue, job *Job) Reason {
 	}
 	return Reason{}
 }
+
+// Quota is a ResourceQuota: what a namespace may use and uses, by the names that quotas have ("requests.cpu").
+type Quota struct {
+	Namespace, Name string
+	Hard, Used      resource.Vector
+}
+
+type quotaKey struct{ namespace, name string }

@@ -4,8 +4,10 @@
 package model
 
 import (
+	"cmp"
 	"hash/maphash"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -138,4 +140,25 @@ func (s *State) Totals() Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ledger.totals()
+}
+
+// Quotas returns the resource quotas of a namespace by name.
+func (s *State) Quotas(namespace string) []*Quota {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var list []*Quota
+	for key, q := range s.quotas {
+		if key.namespace == namespace {
+			list = append(list, q)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Quota) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// AllQueues returns the queues as they are now, by name.
+func (s *State) AllQueues() []*Queue {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(s.queues), func(a, b *Queue) int { return cmp.Compare(a.Name, b.Name) })
 }

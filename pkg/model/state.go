@@ -22,6 +22,7 @@ type State struct {
 	// jobOf maps the UID of each task to the job that holds it.
 	jobOf  map[types.UID]JobKey
 	queues map[string]*Queue
+	quotas map[quotaKey]*Quota
 	// classes maps the name of each PriorityClass to its value; defaultPriority is that of the global default.
 	classes         map[string]int32
 	defaultPriority int32
@@ -40,6 +41,7 @@ func NewState(observers ...func(Change)) *State {
 		jobs:       map[JobKey]*entry{},
 		jobOf:      map[types.UID]JobKey{},
 		queues:     map[string]*Queue{},
+		quotas:     map[quotaKey]*Quota{},
 		classes:    map[string]int32{},
 		ledger:     newLedger(),
 		snapshots:  newSnapshotter(),
@@ -172,8 +174,27 @@ func (s *State) Forget(uid types.UID) Change {
 func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 	return s.write(func(c *Change) {
 		e := s.entry(key)
+		before := e.job.Group
+		if g.Problem != "" && (before == nil || before.Problem != g.Problem) {
+			c.Complaints = append(c.Complaints, Complaint{Object: g.Object, Problem: g.Problem})
+		}
+		// What is decided here runs ahead of the API server: only a phase that was not admitted before, or the first one
+		// seen, tells something new.
+		if g.Phase.admitted() && (before == nil || !before.Phase.admitted()) {
+			e.admitted = true
+		}
 		e.job.Group = g
 		s.touch(key, e, c)
+	})
+}
+
+// Admit lets a job into its queue, or takes that back. It does nothing for a job that is unknown.
+func (s *State) Admit(key JobKey, admitted bool) Change {
+	return s.write(func(c *Change) {
+		if e := s.jobs[key]; e != nil && e.admitted != admitted {
+			e.admitted = admitted
+			s.touch(key, e, c)
+		}
 	})
 }
 
@@ -207,9 +228,17 @@ func (s *State) DeleteNode(name string) Change {
 // UpsertQueue records a queue.
 func (s *State) UpsertQueue(q *Queue) Change {
 	return s.write(func(c *Change) {
+		before := s.queues[q.Name]
 		s.queues[q.Name] = q
 		s.snapshots.queuesChanged = true
+		if before != nil && before.same(q) {
+			return
+		}
+		if q.Problem != "" && (before == nil || before.Problem != q.Problem) {
+			c.Complaints = append(c.Complaints, Complaint{Object: q.Object, Problem: q.Problem})
+		}
 		c.Events |= QueueChanged
+		c.Queues = append(c.Queues, q.Name)
 	})
 }
 
@@ -219,6 +248,23 @@ func (s *State) DeleteQueue(name string) Change {
 		delete(s.queues, name)
 		s.snapshots.queuesChanged = true
 		c.Events |= QueueChanged
+		c.Queues = append(c.Queues, name)
+	})
+}
+
+// UpsertQuota records a resource quota.
+func (s *State) UpsertQuota(q *Quota) Change {
+	return s.write(func(c *Change) {
+		s.quotas[quotaKey{q.Namespace, q.Name}] = q
+		c.Events |= QuotaChanged
+	})
+}
+
+// DeleteQuota forgets a resource quota.
+func (s *State) DeleteQuota(namespace, name string) Change {
+	return s.write(func(c *Change) {
+		delete(s.quotas, quotaKey{namespace, name})
+		c.Events |= QuotaChanged
 	})
 }
 

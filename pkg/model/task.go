@@ -79,6 +79,8 @@ type Task struct {
 	Traits Traits
 	// Gated: the pod carries scheduling gates and must not be placed.
 	Gated bool
+	// QueueGated: the only gate is Volcano's queue gate, which opens when the queue has room for the pod.
+	QueueGated bool
 	// BestEffort: the pod asks for nothing but a pod slot.
 	BestEffort bool
 	// Problem says what is wrong with the pod's annotations and what to change; empty when nothing is.

@@ -15,11 +15,14 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 )
 
-// Amount is a quantity of one resource: millicores for cpu, base units (bytes, counts) for everything else.
-type Amount struct {
+// Quantity is so much of one resource: millicores of cpu, base units (bytes, counts) of everything else.
+type Quantity[N int64 | float64] struct {
 	Name  corev1.ResourceName
-	Value int64
+	Value N
 }
+
+// Amount is a whole quantity of one resource.
+type Amount = Quantity[int64]
 
 // Vector is an amount of every resource. Invariant: sorted by name, one entry a name.
 // A missing name means zero. Values may be negative (a node that is overcommitted has negative idle).
@@ -35,8 +38,29 @@ func FromList(list corev1.ResourceList) Vector {
 	return v
 }
 
+// Schedulable converts a list of quantities and leaves out what no node has: names that only quotas use, such as
+// "requests.cpu" or "count/pods" (Volcano pkg/scheduler/api/resource_info.go, NewResource).
+func Schedulable(list corev1.ResourceList) Vector {
+	return slices.DeleteFunc(FromList(list), func(a Amount) bool { return !schedulable(a.Name) })
+}
+
+func schedulable(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:
+		return true
+	}
+	s := string(name)
+	switch {
+	case strings.HasPrefix(s, "count/"), strings.HasPrefix(s, corev1.DefaultResourceRequestsPrefix), strings.HasPrefix(s, "limits."):
+		return false
+	}
+	return strings.Contains(s, "/") || strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) ||
+		strings.HasPrefix(s, corev1.ResourceAttachableVolumesPrefix)
+}
+
 func value(name corev1.ResourceName, quantity *resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceRequestsCPU, corev1.ResourceLimitsCPU:
 		return quantity.MilliValue()
 	}
 	return quantity.Value()
@@ -57,9 +81,17 @@ func OfPod(pod *corev1.Pod) Vector {
 	return v
 }
 
-func (v Vector) find(name corev1.ResourceName) (int, bool) {
-	return slices.BinarySearchFunc(v, name, func(a Amount, n corev1.ResourceName) int { return cmp.Compare(a.Name, n) })
+// find returns the place of a resource in a list sorted by name, and whether it is there. Lists are short.
+func find[N int64 | float64](list []Quantity[N], name corev1.ResourceName) (int, bool) {
+	for i := range list {
+		if list[i].Name >= name {
+			return i, list[i].Name == name
+		}
+	}
+	return len(list), false
 }
+
+func (v Vector) find(name corev1.ResourceName) (int, bool) { return find(v, name) }
 
 // Get returns the amount of one resource; zero when it is missing.
 func (v Vector) Get(name corev1.ResourceName) int64 {
@@ -127,15 +159,32 @@ func (v Vector) BestEffort() bool {
 }
 
 // Format writes an amount the way users write quantities: "500m" of cpu, "16Gi" of memory, "8" of a device.
-func (a Amount) Format() string {
+func (a Quantity[N]) Format() string {
+	q := a.quantity()
+	return q.String()
+}
+
+// quantity is the amount in the form of the API; a fraction of a unit is dropped.
+func (a Quantity[N]) quantity() resource.Quantity {
 	switch a.Name {
-	case corev1.ResourceCPU:
-		return resource.NewMilliQuantity(a.Value, resource.DecimalSI).String()
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-		return resource.NewQuantity(a.Value, resource.BinarySI).String()
+	case corev1.ResourceCPU, corev1.ResourceRequestsCPU, corev1.ResourceLimitsCPU:
+		return *resource.NewMilliQuantity(int64(a.Value), resource.DecimalSI)
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceRequestsMemory, corev1.ResourceLimitsMemory:
+		return *resource.NewQuantity(int64(a.Value), resource.BinarySI)
 	default:
-		return resource.NewQuantity(a.Value, resource.DecimalSI).String()
+		return *resource.NewQuantity(int64(a.Value), resource.DecimalSI)
 	}
+}
+
+// List converts the vector back; resources of which there is nothing are left out.
+func (v Vector) List() corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for _, a := range v {
+		if a.Value != 0 {
+			list[a.Name] = a.quantity()
+		}
+	}
+	return list
 }
 
 // String lists the amounts by name, for messages.

@@ -4,6 +4,9 @@
 package informer
 
 import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -20,11 +23,13 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 		MinMember:     int(g.Spec.MinMember),
 		PriorityClass: g.Spec.PriorityClassName,
 		Created:       g.CreationTimestamp.Time,
+		Phase:         model.Phase(g.Status.Phase),
 		Object:        g,
 	}
 	if group.Queue == "" {
 		group.Queue = model.DefaultQueue
 	}
+	group.WaitingTime, group.Problem = waitingTime(g.Annotations)
 	if len(g.Spec.MinTaskMember) > 0 {
 		group.MinTaskMember = make(map[string]int, len(g.Spec.MinTaskMember))
 		for role, least := range g.Spec.MinTaskMember {
@@ -32,7 +37,7 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 		}
 	}
 	if g.Spec.MinResources != nil {
-		group.MinResources = resource.FromList(*g.Spec.MinResources)
+		group.MinResources, group.MinQuota = resource.Schedulable(*g.Spec.MinResources), resource.FromList(*g.Spec.MinResources)
 	}
 	return group
 }
@@ -51,20 +56,39 @@ func coschedulingGroup(g *coscheduling.PodGroup) *model.Group {
 		group.Queue = model.DefaultQueue
 	}
 	if g.Spec.MinResources != nil {
-		group.MinResources = resource.FromList(g.Spec.MinResources)
+		group.MinResources, group.MinQuota = resource.Schedulable(g.Spec.MinResources), resource.FromList(g.Spec.MinResources)
 	}
 	return group
 }
 
 // volcanoQueue reads a Volcano Queue.
 func volcanoQueue(q *volcano.Queue) *model.Queue {
-	return &model.Queue{
-		Name:    q.Name,
-		UID:     q.UID,
-		Parent:  q.Spec.Parent,
-		State:   model.QueueState(q.Status.State),
-		Created: q.CreationTimestamp.Time,
-		Object:  q,
+	queue := &model.Queue{
+		Name:        q.Name,
+		UID:         q.UID,
+		Parent:      q.Spec.Parent,
+		State:       model.QueueState(q.Status.State),
+		Created:     q.CreationTimestamp.Time,
+		Weight:      max(q.Spec.Weight, 1),
+		Priority:    q.Spec.Priority,
+		Reclaimable: q.Spec.Reclaimable == nil || *q.Spec.Reclaimable,
+		Capability:  resource.Schedulable(q.Spec.Capability),
+		Guarantee:   resource.Schedulable(q.Spec.Guarantee.Resource),
+		Deserved:    resource.Schedulable(q.Spec.Deserved),
+		Object:      q,
+	}
+	queue.Hierarchy, queue.HierarchyWeights, queue.Problem = hierarchy(q.Annotations)
+	if q.Spec.Weight < 0 {
+		queue.Problem = fmt.Sprintf("spec.weight is %d: set it to 1 or more; 1 is used until then", q.Spec.Weight)
+	}
+	return queue
+}
+
+// resourceQuota reads a ResourceQuota.
+func resourceQuota(q *corev1.ResourceQuota) *model.Quota {
+	return &model.Quota{
+		Namespace: q.Namespace, Name: q.Name,
+		Hard: resource.FromList(q.Status.Hard), Used: resource.FromList(q.Status.Used),
 	}
 }
 

@@ -87,11 +87,14 @@ func TestVolcanoPodGroups(t *testing.T) {
 		"every field that is read": {
 			volcano.PodGroupSpec{
 				MinMember: 4, MinTaskMember: map[string]int32{"ps": 1, "worker": 3}, Queue: "research", PriorityClassName: "high",
-				MinResources: &corev1.ResourceList{"cpu": resource.MustParse("1500m"), "nvidia.com/gpu": resource.MustParse("8")},
+				MinResources: &corev1.ResourceList{
+					"cpu": resource.MustParse("1500m"), "nvidia.com/gpu": resource.MustParse("8"), "requests.cpu": resource.MustParse("1500m"),
+				},
 			},
 			model.Group{
 				MinMember: 4, MinTaskMember: map[string]int{"ps": 1, "worker": 3}, Queue: "research", PriorityClass: "high",
 				MinResources: modelresource.Vector{{Name: "cpu", Value: 1500}, {Name: "nvidia.com/gpu", Value: 8}},
+				MinQuota:     modelresource.Vector{{Name: "cpu", Value: 1500}, {Name: "nvidia.com/gpu", Value: 8}, {Name: "requests.cpu", Value: 1500}},
 			},
 		},
 		"without a queue it is in default": {
@@ -132,13 +135,27 @@ func TestVolcanoQueues(t *testing.T) {
 	listFirst(t)
 	synctest.Test(t, func(t *testing.T) {
 		object := &volcano.Queue{
-			ObjectMeta: metav1.ObjectMeta{Name: "research", UID: "u", CreationTimestamp: created},
-			Spec:       volcano.QueueSpec{Parent: "root"}, Status: volcano.QueueStatus{State: volcano.QueueStateClosed},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "research", UID: "u", CreationTimestamp: created,
+				Annotations: map[string]string{"volcano.sh/hierarchy": "root/eng/dev", "volcano.sh/hierarchy-weights": "1/2/8"},
+			},
+			Spec: volcano.QueueSpec{
+				Parent: "root", Weight: 3, Priority: 7, Reclaimable: new(false),
+				Capability: corev1.ResourceList{"cpu": resource.MustParse("4"), "requests.cpu": resource.MustParse("1")},
+				Guarantee:  volcano.Guarantee{Resource: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+				Deserved:   corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")},
+			},
+			Status: volcano.QueueStatus{State: volcano.QueueStateClosed},
 		}
 		clients, _ := groupAPIs(bothGroupAPI, []runtime.Object{object}, nil)
 		state := newState()
 		check(t, informer.Groups(t.Context(), state, clients))
-		want := &model.Queue{Name: "research", UID: "u", Parent: "root", State: model.QueueShut, Created: created.Time, Object: object}
+		want := &model.Queue{
+			Name: "research", UID: "u", Parent: "root", State: model.QueueShut, Created: created.Time, Object: object,
+			Weight: 3, Priority: 7, Capability: modelresource.Vector{{Name: "cpu", Value: 4000}}, Guarantee: modelresource.Vector{{Name: "cpu", Value: 1000}},
+			Deserved:  modelresource.Vector{{Name: "nvidia.com/gpu", Value: 8}},
+			Hierarchy: []string{"root", "eng", "dev"}, HierarchyWeights: []float64{1, 2, 8},
+		}
 		if diff := cmp.Diff(want, state.Queue("research")); diff != "" {
 			t.Errorf("(-want,+got)\n%s", diff)
 		}
@@ -163,7 +180,10 @@ func TestSchedulerPluginsPodGroups(t *testing.T) {
 			coscheduling.PodGroupSpec{
 				MinMember: 4, ScheduleTimeoutSeconds: new(int32(10)), MinResources: corev1.ResourceList{"memory": resource.MustParse("1Ki")},
 			},
-			model.Group{MinMember: 4, Queue: "research", MinResources: modelresource.Vector{{Name: "memory", Value: 1024}}},
+			model.Group{
+				MinMember: 4, Queue: "research", MinResources: modelresource.Vector{{Name: "memory", Value: 1024}},
+				MinQuota: modelresource.Vector{{Name: "memory", Value: 1024}},
+			},
 		},
 		"without the annotation it is in queue default": {
 			nil, coscheduling.PodGroupSpec{MinMember: 1}, model.Group{MinMember: 1, Queue: "default"},

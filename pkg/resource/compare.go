@@ -1,0 +1,152 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Portion is an amount of every resource that need not be whole: what a queue deserves of a cluster. Units are those of
+// a Vector. Invariant: sorted by name, one entry a name.
+type Portion []Quantity[float64]
+
+// slack is the relative error that shares of a cluster carry from being divided: amounts closer than this are equal.
+const slack = 1e-9
+
+// atMost is the one comparison of amounts that were divided with amounts that were counted.
+func atMost(a, b float64) bool { return a <= b || a-b <= slack*b }
+
+// Get returns the amount of one resource; zero when it is missing.
+func (p Portion) Get(name corev1.ResourceName) float64 {
+	if i, ok := find(p, name); ok {
+		return p[i].Value
+	}
+	return 0
+}
+
+// Portion converts a vector.
+func (v Vector) Portion() Portion {
+	p := make(Portion, len(v))
+	for i, a := range v {
+		p[i] = Quantity[float64]{Name: a.Name, Value: float64(a.Value)}
+	}
+	return p
+}
+
+// Within reports whether every amount of the portion is covered by the vector, in which a missing resource counts as
+// zero. It is Volcano's LessEqual(deserved, allocated, Zero).
+func (p Portion) Within(v Vector) bool {
+	for _, a := range p {
+		if !atMost(a.Value, float64(v.Get(a.Name))) {
+			return false
+		}
+	}
+	return true
+}
+
+// Unnamed says what a limit means for a resource that it does not name.
+type Unnamed bool
+
+// What a limit means for a resource that it does not name.
+const (
+	// Nothing of it may be used.
+	Nothing Unnamed = false
+	// Unlimited: any amount of it may be used.
+	Unlimited Unnamed = true
+)
+
+// Limit is a bound on amounts.
+type Limit struct {
+	Amounts Portion
+	Unnamed Unnamed
+}
+
+// Of returns the bound of one resource, and whether there is one.
+func (l Limit) Of(name corev1.ResourceName) (bound float64, limited bool) {
+	if i, ok := find(l.Amounts, name); ok {
+		return l.Amounts[i].Value, true
+	}
+	return 0, l.Unnamed == Nothing
+}
+
+// Refuses returns the resources of which ask wants some and would, on top of what is taken, get more than the limit.
+// Pod slots are never refused: Volcano leaves them to the nodes (LessEqualWithDimensionAndResourcesName).
+func (l Limit) Refuses(ask Vector, taken func(corev1.ResourceName) int64) []corev1.ResourceName {
+	var over []corev1.ResourceName
+	for _, a := range ask {
+		if a.Value <= 0 || a.Name == corev1.ResourcePods {
+			continue
+		}
+		if bound, limited := l.Of(a.Name); limited && !atMost(float64(taken(a.Name)+a.Value), bound) {
+			over = append(over, a.Name)
+		}
+	}
+	return over
+}
+
+// Tighten lowers the limit to another one, in place. A resource that only the other names is added if it was unlimited.
+func (l *Limit) Tighten(o Portion) {
+	for _, a := range o {
+		i, ok := find(l.Amounts, a.Name)
+		switch {
+		case ok:
+			l.Amounts[i].Value = min(l.Amounts[i].Value, a.Value)
+		case l.Unnamed == Unlimited:
+			l.Amounts = slices.Insert(l.Amounts, i, a)
+		}
+	}
+}
+
+// Ratio is how much of whole part is: 0 of nothing is 0, anything of nothing is 1 (Volcano's helpers.Share).
+func Ratio(part, whole float64) float64 {
+	switch {
+	case whole != 0:
+		return part / whole
+	case part == 0:
+		return 0
+	}
+	return 1
+}
+
+// Dominant is the greatest ratio, over the resources that whole names, of v to whole; 0 if whole names none.
+func (v Vector) Dominant(whole Portion) float64 {
+	share := 0.0
+	i := 0
+	for _, w := range whole {
+		for i < len(v) && v[i].Name < w.Name {
+			i++
+		}
+		part := int64(0)
+		if i < len(v) && v[i].Name == w.Name {
+			part = v[i].Value
+		}
+		share = max(share, Ratio(float64(part), w.Value))
+	}
+	return share
+}
+
+// Beyond returns what v has more than o, resource by resource; what it has less counts as zero. Resources of which
+// nothing is left are kept as zeros, so that the result used as a limit still limits them.
+func (v Vector) Beyond(o Vector) Vector {
+	rest := v.Clone()
+	for i := range rest {
+		rest[i].Value = max(0, rest[i].Value-o.Get(rest[i].Name))
+	}
+	return rest
+}
+
+// IsZero reports whether no amount differs from zero.
+func (v Vector) IsZero() bool {
+	return !slices.ContainsFunc(v, func(a Amount) bool { return a.Value != 0 })
+}
+
+// Equal reports whether two vectors hold the same amounts; a missing resource counts as zero.
+func (v Vector) Equal(o Vector) bool {
+	covers := func(a, b Vector) bool {
+		return !slices.ContainsFunc(a, func(x Amount) bool { return x.Value != b.Get(x.Name) })
+	}
+	return covers(v, o) && covers(o, v)
+}
