@@ -1,0 +1,66 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arguments
+
+import (
+	"math"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+)
+
+// Action are the arguments of one action. A field that the action does not have is its default.
+type Action struct {
+	// PredicateErrorCache tells whether a node that failed one task of a role is passed over for the others; allocate,
+	// backfill, preempt and reclaim, default true.
+	PredicateErrorCache bool
+	// TopologyAwarePreemption tells whether preempt dry-runs the removal of victims; default false.
+	TopologyAwarePreemption bool
+	// TopologyAwareWorkers is how many nodes that dry run looks at in parallel; at least 1, default 16.
+	TopologyAwareWorkers int
+	// MinCandidateNodesPercentage is the part of the nodes that the dry run looks at, in percent; default 10.
+	MinCandidateNodesPercentage int
+	// MinCandidateNodesAbsolute and MaxCandidateNodesAbsolute bound the number of nodes that the dry run looks at; at
+	// least 0 and 1, defaults 1 and 100.
+	MinCandidateNodesAbsolute, MaxCandidateNodesAbsolute int
+	// MaxDomains is how many HyperNodes gangpreempt and gangreclaim try; at least 1, default 8.
+	MaxDomains int
+	// AllowWholeBundle tells whether gangpreempt and gangreclaim may evict whole gangs; default true.
+	AllowWholeBundle bool
+}
+
+// DecodeAction reads the arguments of an action; path is that of the entry. An entry without arguments yields the
+// defaults.
+func DecodeAction(c *config.ActionConfiguration, path *field.Path) (Action, field.ErrorList) {
+	d := newDecoder(path, c.Arguments)
+	decoded := Action{
+		PredicateErrorCache: true, TopologyAwareWorkers: 16, MinCandidateNodesPercentage: 10,
+		MinCandidateNodesAbsolute: 1, MaxCandidateNodesAbsolute: 100, MaxDomains: 8, AllowWholeBundle: true,
+	}
+	switch c.Name {
+	case config.Allocate, config.Backfill, config.Reclaim:
+		decoded.predicateErrorCache(d)
+	case config.Preempt:
+		decoded.predicateErrorCache(d)
+		decoded.topologyAwarePreemption(d)
+	case config.GangPreempt, config.GangReclaim:
+		decoded.MaxDomains = value(d, "maxDomains", decoded.MaxDomains, integer(1, math.MaxInt))
+		decoded.AllowWholeBundle = value(d, "allowWholeBundle", decoded.AllowWholeBundle, Bool)
+	case config.Enqueue, config.Shuffle:
+	}
+	return decoded, d.finish(string(c.Name))
+}
+
+func (a *Action) predicateErrorCache(d *decoder) {
+	a.PredicateErrorCache = value(d, "predicateErrorCacheEnable", a.PredicateErrorCache, Bool)
+}
+
+func (a *Action) topologyAwarePreemption(d *decoder) {
+	a.TopologyAwarePreemption = value(d, "enableTopologyAwarePreemption", a.TopologyAwarePreemption, Bool)
+	a.TopologyAwareWorkers = value(d, "topologyAwarePreemptWorkerNum", a.TopologyAwareWorkers, integer(1, math.MaxInt))
+	a.MinCandidateNodesPercentage = value(d, "minCandidateNodesPercentage", a.MinCandidateNodesPercentage, integer(0, 100))
+	a.MinCandidateNodesAbsolute = value(d, "minCandidateNodesAbsolute", a.MinCandidateNodesAbsolute, integer(0, math.MaxInt))
+	a.MaxCandidateNodesAbsolute = value(d, "maxCandidateNodesAbsolute", a.MaxCandidateNodesAbsolute, integer(1, math.MaxInt))
+}

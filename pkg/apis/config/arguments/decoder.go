@@ -1,0 +1,150 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package arguments decodes the arguments of plugins in tiers and of actions into typed values. Every decode function
+// reports all errors at once. Where it reports one, it uses the default instead, so that the caller may go on checking.
+//
+// A value may be bare or quoted, because tools that write Volcano's file quote everything.
+package arguments
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
+)
+
+// decoder reads the arguments of one plugin or action.
+type decoder struct {
+	path   *field.Path // of the arguments
+	values map[string]runtime.RawExtension
+	// known are the keys that were asked for; optional ones too, whether or not they were given.
+	known []string
+	errs  field.ErrorList
+}
+
+func newDecoder(entry *field.Path, values map[string]runtime.RawExtension) *decoder {
+	return &decoder{path: entry.Child("arguments"), values: values}
+}
+
+// value is that of a key, or the default if it was not given or cannot be parsed.
+func value[T any](d *decoder, key string, fallback T, parse func(runtime.RawExtension) (T, error)) T {
+	d.known = append(d.known, key)
+	given, ok := d.values[key]
+	if !ok {
+		return fallback
+	}
+	parsed, err := parse(given)
+	if err != nil {
+		d.errs = append(d.errs, field.Invalid(d.path.Key(key), given, err.Error()))
+		return fallback
+	}
+	return parsed
+}
+
+// finish returns all errors, with one for each key that nobody asked for. What is the owner of the arguments.
+func (d *decoder) finish(what string) field.ErrorList {
+	for _, key := range slices.Sorted(maps.Keys(d.values)) {
+		switch {
+		case slices.Contains(d.known, key):
+		case len(d.known) == 0:
+			d.errs = append(d.errs, field.Forbidden(d.path.Key(key), what+" takes no arguments; remove it"))
+		default:
+			d.errs = append(d.errs, suggest.UnknownKey(d.path.Key(key), key, d.known))
+		}
+	}
+	return d.errs
+}
+
+// scalar is the text of a string or a number, or false for any other value.
+func scalar(v runtime.RawExtension) (string, bool) {
+	var text string
+	if len(v.Raw) > 0 && json.Unmarshal(v.Raw, &text) == nil {
+		return text, true
+	}
+	var number json.Number
+	if len(v.Raw) > 0 && json.Unmarshal(v.Raw, &number) == nil {
+		return number.String(), true
+	}
+	return "", false
+}
+
+var errBool = errors.New("must be true or false")
+
+// Bool is the value of a flag: true or false, bare or quoted.
+func Bool(v runtime.RawExtension) (bool, error) {
+	var on bool
+	if len(v.Raw) > 0 && json.Unmarshal(v.Raw, &on) == nil {
+		return on, nil
+	}
+	var text string
+	if len(v.Raw) == 0 || json.Unmarshal(v.Raw, &text) != nil {
+		return false, errBool
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, errBool
+	}
+	return on, nil
+}
+
+// optionalBool is a flag of which it matters whether it was given.
+func optionalBool(v runtime.RawExtension) (*bool, error) {
+	on, err := Bool(v)
+	if err != nil {
+		return nil, err
+	}
+	return &on, nil
+}
+
+// number parses a finite number of at least least.
+func number(least float64) func(runtime.RawExtension) (float64, error) {
+	return func(v runtime.RawExtension) (float64, error) {
+		text, _ := scalar(v)
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(n, 0) || !(n >= least) {
+			return 0, fmt.Errorf("must be a number of at least %v", least)
+		}
+		return n, nil
+	}
+}
+
+// integer parses a whole number in a range; a most of math.MaxInt stands for no upper limit.
+func integer(least, most int) func(runtime.RawExtension) (int, error) {
+	return func(v runtime.RawExtension) (int, error) {
+		text, _ := scalar(v)
+		n, err := strconv.Atoi(text)
+		switch {
+		case err == nil && n >= least && n <= most:
+			return n, nil
+		case most == math.MaxInt:
+			return 0, fmt.Errorf("must be a whole number of at least %d", least)
+		default:
+			return 0, fmt.Errorf("must be a whole number from %d to %d", least, most)
+		}
+	}
+}
+
+// duration parses a time span of at least least.
+func duration(least time.Duration, limit string) func(runtime.RawExtension) (time.Duration, error) {
+	return func(v runtime.RawExtension) (time.Duration, error) {
+		text, _ := scalar(v)
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, errors.New(`must be a duration with its unit, such as "10m"`)
+		}
+		if d < least {
+			return 0, errors.New("must be " + limit)
+		}
+		return d, nil
+	}
+}

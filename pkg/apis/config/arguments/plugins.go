@@ -1,0 +1,194 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arguments
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+)
+
+// checks tells for every plugin that a tier may hold how to check its arguments.
+var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
+	config.PluginCapacity:      errorsOf(DecodeCapacity),
+	config.PluginCDP:           None,
+	config.PluginConformance:   None,
+	config.PluginDRF:           None,
+	config.PluginGang:          None,
+	config.PluginOvercommit:    errorsOf(DecodeOvercommit),
+	config.PluginPDB:           None,
+	config.PluginPriority:      None,
+	config.PluginProportion:    None,
+	config.PluginResourceQuota: None,
+	config.PluginSLA:           errorsOf(DecodeSLA),
+	config.PluginTDM:           errorsOf(DecodeTDM),
+
+	config.PluginBinpack:              whatever,
+	config.PluginDeviceShare:          whatever,
+	config.PluginExtender:             whatever,
+	config.PluginNetworkTopologyAware: whatever,
+	config.PluginNodeGroup:            whatever,
+	config.PluginNodeOrder:            whatever,
+	config.PluginNumaAware:            whatever,
+	config.PluginPredicates:           whatever,
+	config.PluginRescheduling:         whatever,
+	config.PluginResourceStrategyFit:  whatever,
+	config.PluginTaskTopology:         whatever,
+	config.PluginUsage:                whatever,
+}
+
+// Plugins are the names of all plugins that a tier may hold.
+func Plugins() []string { return slices.Sorted(maps.Keys(checks)) }
+
+// Check reports what is wrong with the arguments of a plugin; path is that of the plugin's entry. The arguments of a
+// plugin that is not among Plugins are not checked.
+func Check(p *config.TierPlugin, path *field.Path) field.ErrorList {
+	if check, ok := checks[p.Name]; ok {
+		return check(p, path)
+	}
+	return nil
+}
+
+func errorsOf[T any](decode func(*config.TierPlugin, *field.Path) (T, field.ErrorList)) func(*config.TierPlugin, *field.Path) field.ErrorList {
+	return func(p *config.TierPlugin, path *field.Path) field.ErrorList {
+		_, errs := decode(p, path)
+		return errs
+	}
+}
+
+// None refuses all arguments.
+func None(p *config.TierPlugin, path *field.Path) field.ErrorList {
+	return newDecoder(path, p.Arguments).finish(p.Name)
+}
+
+// whatever accepts all arguments. The plugin that decides on nodes checks its own.
+func whatever(*config.TierPlugin, *field.Path) field.ErrorList { return nil }
+
+// Overcommit are the arguments of the plugin overcommit.
+type Overcommit struct {
+	// Factor is by how much the jobs that are admitted may exceed the cluster; at least 1, default 1.2.
+	Factor float64
+}
+
+// DecodeOvercommit reads the arguments of the plugin overcommit; path is that of the plugin's entry. Volcano takes 1.2
+// for a factor below 1 (pkg/scheduler/plugins/overcommit/overcommit.go); here it is an error.
+func DecodeOvercommit(p *config.TierPlugin, path *field.Path) (Overcommit, field.ErrorList) {
+	d := newDecoder(path, p.Arguments)
+	decoded := Overcommit{Factor: value(d, "overcommit-factor", 1.2, number(1))}
+	return decoded, d.finish(p.Name)
+}
+
+// SLA are the arguments of the plugin sla.
+type SLA struct {
+	// WaitingTime is how long a job that does not say so itself may wait; 0 is for ever.
+	WaitingTime time.Duration
+}
+
+// DecodeSLA reads the arguments of the plugin sla; path is that of the plugin's entry.
+func DecodeSLA(p *config.TierPlugin, path *field.Path) (SLA, field.ErrorList) {
+	d := newDecoder(path, p.Arguments)
+	decoded := SLA{WaitingTime: value(d, "sla-waiting-time", 0, duration(1, "more than 0s"))}
+	return decoded, d.finish(p.Name)
+}
+
+// Capacity are the arguments of the plugin capacity.
+type Capacity struct {
+	// AncestorReclaimLevel is how many ancestors of a queue are asked too when it reclaims; at least 0, default 0.
+	AncestorReclaimLevel int
+	// DynamicResourceAllocation tells whether devices count; nil is the feature gate DynamicResourceAllocation.
+	DynamicResourceAllocation *bool
+	// DRAConsumableCapacity tells whether shares of devices count; nil is the feature gate DRAConsumableCapacity.
+	DRAConsumableCapacity *bool
+}
+
+// DecodeCapacity reads the arguments of the plugin capacity; path is that of the plugin's entry.
+func DecodeCapacity(p *config.TierPlugin, path *field.Path) (Capacity, field.ErrorList) {
+	d := newDecoder(path, p.Arguments)
+	decoded := Capacity{
+		AncestorReclaimLevel:      value(d, "ancestorReclaimLevel", 0, integer(0, math.MaxInt)),
+		DynamicResourceAllocation: value(d, "capacity.DynamicResourceAllocationEnable", nil, optionalBool),
+		DRAConsumableCapacity:     value(d, "capacity.DRAConsumableCapacityEnable", nil, optionalBool),
+	}
+	return decoded, d.finish(p.Name)
+}
+
+// TDM are the arguments of the plugin tdm.
+type TDM struct {
+	// RevocableZones are the times of day at which the nodes of a zone may be used, by the zone: the value of the node
+	// label volcano.sh/revocable-zone.
+	RevocableZones map[string]Window
+	// EvictPeriod is the time from one eviction to the next; at least 0, default 1m.
+	EvictPeriod time.Duration
+}
+
+// Window is a part of the day in local time, both ends included. Unless it ends after it starts, it ends the next day.
+type Window struct {
+	// Start and End are the time since midnight, in whole minutes, less than 24h.
+	Start, End time.Duration
+}
+
+// zonePrefix begins the keys of the revocable zones.
+const zonePrefix = "tdm.revocable-zone."
+
+// DecodeTDM reads the arguments of the plugin tdm; path is that of the plugin's entry.
+func DecodeTDM(p *config.TierPlugin, path *field.Path) (TDM, field.ErrorList) {
+	d := newDecoder(path, p.Arguments)
+	decoded := TDM{EvictPeriod: value(d, "tdm.evict.period", time.Minute, duration(0, "at least 0s"))}
+	for _, key := range slices.Sorted(maps.Keys(p.Arguments)) {
+		zone, ok := strings.CutPrefix(key, zonePrefix)
+		if !ok {
+			continue
+		}
+		before := len(d.errs)
+		w := value(d, key, Window{}, window)
+		if zone == "" {
+			d.errs = append(d.errs, field.Required(d.path.Key(key), "name a zone after the last dot"))
+		}
+		for _, problem := range validation.IsValidLabelValue(zone) {
+			d.errs = append(d.errs, field.Invalid(d.path.Key(key), zone, "no node can have this zone: "+problem))
+		}
+		if len(d.errs) > before {
+			continue
+		}
+		if decoded.RevocableZones == nil {
+			decoded.RevocableZones = map[string]Window{}
+		}
+		decoded.RevocableZones[zone] = w
+	}
+	// For the suggestion.
+	d.known = append(d.known, zonePrefix+"<zone>")
+	return decoded, d.finish(p.Name)
+}
+
+var errWindow = errors.New(`must be two times of day, such as "22:00-6:30"`)
+
+// window parses "HH:MM-HH:MM", where an hour below 10 needs no zero.
+func window(v runtime.RawExtension) (Window, error) {
+	text, _ := scalar(v)
+	start, end, ok := strings.Cut(strings.TrimSpace(text), "-")
+	if !ok {
+		return Window{}, errWindow
+	}
+	var w Window
+	for _, side := range []struct {
+		text string
+		into *time.Duration
+	}{{start, &w.Start}, {end, &w.End}} {
+		t, err := time.Parse("15:04", side.text)
+		if err != nil {
+			return Window{}, errWindow
+		}
+		*side.into = time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
+	}
+	return w, nil
+}
