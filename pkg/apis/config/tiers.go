@@ -42,6 +42,11 @@ const (
 	Shuffle     Action = "shuffle"
 )
 
+// Actions are all actions there are.
+func Actions() []Action {
+	return []Action{Enqueue, Allocate, Backfill, Preempt, Reclaim, GangPreempt, GangReclaim, Shuffle}
+}
+
 // ActionConfiguration are the arguments of one action.
 type ActionConfiguration struct {
 	// Name is the action.
@@ -62,12 +67,16 @@ type TierPlugin struct {
 	// Switches are those of the per-hook switches that were given; Enabled knows the defaults of the others.
 	Switches map[Switch]bool
 	// Unknown are the keys of the entry that cannot be used, with their values as given: keys that are no switch,
-	// switches whose value is no bool, and historical spellings that contradict the regular one. Validation refuses
-	// them; they are kept so that all errors of a configuration are told at once.
+	// switches whose value is no bool, historical spellings that contradict the regular one, a name that is no string,
+	// arguments that are no map. An entry that has no keys is the value of NotAMap. Validation refuses them; they are
+	// kept so that all errors of a configuration are told at once.
 	Unknown map[string]runtime.RawExtension
 	// Arguments are the values as given, any JSON; package arguments decodes them.
 	Arguments map[string]runtime.RawExtension
 }
+
+// NotAMap is the key in TierPlugin.Unknown of an entry that is no map.
+const NotAMap = ""
 
 // Enabled tells whether the plugin takes part in a hook. A switch that was not given is on, as in Volcano
 // (pkg/scheduler/plugins/defaults.go), except EnableHierarchy and EnableClusterOrder.

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 )
 
 // SetDefaults_GangArgs fills what the user left out.
@@ -18,5 +20,27 @@ func SetDefaults_GangArgs(args *GangArgs) { //nolint:revive // The defaulter gen
 	}
 	if args.ReservationTimeout == nil {
 		args.ReservationTimeout = &metav1.Duration{Duration: 5 * time.Minute}
+	}
+}
+
+// SetDefaults_BatchQueueArgs fills what the user left out with what Volcano has built in (pkg/scheduler/util.go,
+// DefaultSchedulerConf).
+func SetDefaults_BatchQueueArgs(args *BatchQueueArgs) { //nolint:revive // The defaulter generator prescribes the name.
+	if args.Actions == nil {
+		args.Actions = []string{string(config.Enqueue), string(config.Allocate), string(config.Backfill)}
+	}
+	if args.Tiers == nil {
+		args.Tiers = []Tier{
+			{Plugins: []TierPlugin{
+				{Name: config.PluginPriority}, {Name: config.PluginGang}, {Name: config.PluginConformance},
+			}},
+			{Plugins: []TierPlugin{
+				{Name: config.PluginOvercommit}, {Name: config.PluginDRF}, {Name: config.PluginPredicates},
+				{Name: config.PluginProportion}, {Name: config.PluginNodeOrder},
+			}},
+		}
+	}
+	if args.AdmissionTimeout == nil {
+		args.AdmissionTimeout = &metav1.Duration{Duration: 10 * time.Minute}
 	}
 }

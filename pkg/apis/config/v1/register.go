@@ -25,6 +25,6 @@ func init() {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &GangArgs{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &BatchQueueArgs{}, &GangArgs{})
 	return nil
 }

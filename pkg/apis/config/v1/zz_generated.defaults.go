@@ -16,8 +16,13 @@ import (
 // Public to allow building arbitrary schemes.
 // All generated defaulters are covering - they call all nested defaulters.
 func RegisterDefaults(scheme *runtime.Scheme) error {
+	scheme.AddTypeDefaultingFunc(&BatchQueueArgs{}, func(obj interface{}) { SetObjectDefaults_BatchQueueArgs(obj.(*BatchQueueArgs)) })
 	scheme.AddTypeDefaultingFunc(&GangArgs{}, func(obj interface{}) { SetObjectDefaults_GangArgs(obj.(*GangArgs)) })
 	return nil
+}
+
+func SetObjectDefaults_BatchQueueArgs(in *BatchQueueArgs) {
+	SetDefaults_BatchQueueArgs(in)
 }
 
 func SetObjectDefaults_GangArgs(in *GangArgs) {

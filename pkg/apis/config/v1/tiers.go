@@ -1,0 +1,71 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// BatchQueueArgs are the arguments of the plugin BatchQueue: Volcano's configuration file (volcano-scheduler.conf) and
+// what Caldera adds to it.
+type BatchQueueArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Actions are what the scheduler does for a job, in this order: enqueue, allocate, backfill, preempt, reclaim,
+	// gangpreempt, gangreclaim, shuffle; each at most once, and allocate is one of them. Default: enqueue, allocate,
+	// backfill.
+	// +optional
+	Actions []string `json:"actions,omitzero"`
+	// Tiers are asked in this order, and the plugins of a tier in theirs. A plugin is in one tier at most. Default:
+	// priority, gang, conformance; then overcommit, drf, predicates, proportion, nodeorder.
+	// +optional
+	Tiers []Tier `json:"tiers,omitzero"`
+	// Configurations are the arguments of actions, at most one entry for an action.
+	// +optional
+	Configurations []ActionConfiguration `json:"configurations,omitzero"`
+	// AdmissionTimeout is how long an Inqueue PodGroup may be without pods before it gives its admission back; 0s is for
+	// ever, else at least 1s; default 10m.
+	// +optional
+	AdmissionTimeout *metav1.Duration `json:"admissionTimeout,omitempty"`
+}
+
+// ActionConfiguration are the arguments of one action.
+type ActionConfiguration struct {
+	// Name is the action.
+	Name string `json:"name"`
+	// Arguments are the values to use instead of the defaults.
+	// +optional
+	Arguments Arguments `json:"arguments,omitzero"`
+}
+
+// Tier is a set of plugins that decide together.
+type Tier struct {
+	Plugins []TierPlugin `json:"plugins,omitzero"`
+}
+
+// TierPlugin is one plugin in a tier. As in Volcano's file the switches stand beside the name and the arguments:
+//
+//	name: drf
+//	enablePreemptable: false
+//	arguments: {}
+//
+// Every switch may be spelled enableX or enabledX, and its value may be quoted.
+type TierPlugin struct {
+	// Name is Volcano's name of the plugin.
+	Name string
+	// Switches are those that were given, spelled enableX.
+	Switches map[string]bool
+	// Unknown are the keys of the entry that cannot be used, with their values: keys that are no switch, switches whose
+	// value is no bool, historical spellings that contradict the regular one, a name that is no string, arguments that
+	// are no map. NotAMap is the key of an entry that has no keys.
+	Unknown map[string]runtime.RawExtension
+	// Arguments are the values to use instead of the plugin's defaults.
+	Arguments Arguments
+}
+
+// Arguments are values by their keys; a value is any JSON.
+type Arguments map[string]runtime.RawExtension
