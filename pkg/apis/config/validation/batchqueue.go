@@ -1,0 +1,191 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
+)
+
+// ValidateBatchQueueArgs checks the arguments of the plugin BatchQueue.
+func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs) error {
+	all := actions(path.Child("actions"), args.Actions)
+	entries := entriesOf(path.Child("tiers"), args.Tiers)
+	all = append(all, plugins(entries)...)
+	all = append(all, conflicts(entries)...)
+	all = append(all, configurations(path.Child("configurations"), args.Configurations)...)
+	if d := args.AdmissionTimeout.Duration; d != 0 && d < time.Second {
+		all = append(all, field.Invalid(path.Child("admissionTimeout"), d.String(), "must be 0s, which is for ever, or at least 1s"))
+	}
+	return all.ToAggregate()
+}
+
+// actions checks the list of actions.
+func actions(path *field.Path, list []config.Action) field.ErrorList {
+	var all field.ErrorList
+	for i, action := range list {
+		switch at := path.Index(i); {
+		case action == "":
+			all = append(all, field.Required(at, "name an action, or remove the comma before or after it"))
+		case !slices.Contains(config.Actions(), action):
+			all = append(all, suggest.Unsupported(at, string(action), config.Actions()))
+		case slices.Contains(list[:i], action):
+			all = append(all, field.Duplicate(at, action))
+		}
+	}
+	if !slices.Contains(list, config.Allocate) {
+		all = append(all, field.Required(path, "add allocate: without it nothing is scheduled"))
+	}
+	return all
+}
+
+// entry is a plugin of a tier and where it is.
+type entry struct {
+	*config.TierPlugin
+	tier int
+	path *field.Path
+}
+
+func entriesOf(path *field.Path, tiers []config.Tier) []entry {
+	var all []entry
+	for i := range tiers {
+		for j := range tiers[i].Plugins {
+			all = append(all, entry{&tiers[i].Plugins[j], i, path.Index(i).Child("plugins").Index(j)})
+		}
+	}
+	return all
+}
+
+// plugins checks every plugin for itself.
+func plugins(entries []entry) field.ErrorList {
+	var all field.ErrorList
+	first := map[string]*field.Path{}
+	for _, e := range entries {
+		all = append(all, unknown(e)...)
+		all = append(all, name(e, first)...)
+		all = append(all, arguments.Check(e.TierPlugin, e.path)...)
+	}
+	return all
+}
+
+// name checks the name of a plugin; first holds the plugins that came before.
+func name(e entry, first map[string]*field.Path) field.ErrorList {
+	path := e.path.Child("name")
+	before, listed := first[e.Name]
+	switch {
+	case unusable(e, "name") || unusable(e, config.NotAMap):
+		return nil
+	case e.Name == "":
+		return field.ErrorList{field.Required(path, "name a plugin")}
+	case !slices.Contains(arguments.Plugins(), e.Name):
+		return field.ErrorList{suggest.Unsupported(path, e.Name, arguments.Plugins())}
+	case listed:
+		duplicate := field.Duplicate(path, e.Name)
+		duplicate.Detail = fmt.Sprintf("keep one of this and %s", before)
+		return field.ErrorList{duplicate}
+	}
+	first[e.Name] = e.path
+	return nil
+}
+
+func unusable(e entry, key string) bool {
+	_, ok := e.Unknown[key]
+	return ok
+}
+
+// unknown refuses the keys that an entry cannot have.
+func unknown(e entry) field.ErrorList {
+	var all field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(e.Unknown)) {
+		value := e.Unknown[key]
+		regular, isSwitch := config.SwitchOf(key)
+		_, err := arguments.Bool(value)
+		switch path := e.path.Child(key); {
+		case key == config.NotAMap:
+			all = append(all, field.Invalid(e.path, value, "must be a map with the name of a plugin, and its switches and arguments if it has any"))
+		case key == "name":
+			all = append(all, field.Invalid(path, value, "must be a string"))
+		case key == "arguments":
+			all = append(all, field.Invalid(path, value, "must be a map"))
+		case isSwitch && err != nil:
+			all = append(all, field.Invalid(path, value, err.Error()))
+		case isSwitch:
+			all = append(all, field.Invalid(path, value, fmt.Sprintf("contradicts %s: %t, which is the same switch; keep one of them", regular, e.Switches[regular])))
+		default:
+			all = append(all, suggest.UnknownKey(path, key, keys()))
+		}
+	}
+	return all
+}
+
+// keys are those that an entry may have.
+func keys() []string {
+	all := []string{"name", "arguments"}
+	for _, s := range config.Switches() {
+		all = append(all, string(s))
+	}
+	return all
+}
+
+// conflicts reports plugins that contradict each other.
+func conflicts(entries []entry) field.ErrorList {
+	var all field.ErrorList
+	for i, e := range entries {
+		for _, other := range entries[:i] {
+			all = append(all, conflict(e, other)...)
+			all = append(all, conflict(other, e)...)
+		}
+	}
+	return all
+}
+
+// conflict reports a contradiction of e to another plugin. Volcano refuses proportion beside a hierarchical drf of the same
+// tier only (pkg/scheduler/util.go); queue shares computed in two ways are no better for being in different tiers.
+func conflict(e, other entry) field.ErrorList {
+	switch hierarchical := e.Name == config.PluginDRF && e.Enabled(config.EnableHierarchy); {
+	case e.Name == config.PluginCapacity && other.Name == config.PluginProportion:
+		return field.ErrorList{field.Invalid(e.path.Child("name"), e.Name,
+			fmt.Sprintf("conflicts with proportion at %s: both say what a queue may have; remove one of them", other.path))}
+	case hierarchical && other.Name == config.PluginProportion,
+		hierarchical && other.Name == config.PluginCapacity && e.tier == other.tier:
+		return field.ErrorList{field.Invalid(e.path.Child(string(config.EnableHierarchy)), true,
+			fmt.Sprintf("conflicts with %s at %s: both order the queues; turn it off or remove %s", other.Name, other.path, other.Name))}
+	}
+	return nil
+}
+
+// configurations checks the arguments of actions.
+func configurations(path *field.Path, list []config.ActionConfiguration) field.ErrorList {
+	var all field.ErrorList
+	first := map[config.Action]*field.Path{}
+	for i := range list {
+		c, at := &list[i], path.Index(i)
+		before, listed := first[c.Name]
+		switch name := at.Child("name"); {
+		case c.Name == "":
+			all = append(all, field.Required(name, "name an action"))
+			continue
+		case !slices.Contains(config.Actions(), c.Name):
+			all = append(all, suggest.Unsupported(name, string(c.Name), config.Actions()))
+			continue
+		case listed:
+			duplicate := field.Duplicate(name, c.Name)
+			duplicate.Detail = fmt.Sprintf("Volcano would use %s only; keep one of them", before)
+			all = append(all, duplicate)
+		default:
+			first[c.Name] = at
+		}
+		_, errs := arguments.DecodeAction(c, at)
+		all = append(all, errs...)
+	}
+	return all
+}
