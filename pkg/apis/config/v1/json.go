@@ -18,8 +18,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 )
 
-// UnmarshalJSON reads an entry. It accepts every JSON value: what cannot be used goes to Unknown, so that validation can
-// report it together with all other errors and say where it is.
+// UnmarshalJSON reads an entry. What cannot be used goes to Unknown, so that validation can report it together with all
+// other errors and say where it is. Only keys that are empty or given twice are errors here.
 func (p *TierPlugin) UnmarshalJSON(data []byte) error {
 	*p = TierPlugin{}
 	keys, err := members(data)
@@ -80,8 +80,7 @@ func (p *TierPlugin) refuse(key string, value json.RawMessage) error {
 
 // MarshalJSON writes the entry as it is read.
 func (p TierPlugin) MarshalJSON() ([]byte, error) {
-	entry, noMap := p.Unknown[config.NotAMap]
-	if noMap && len(p.Unknown) == 1 && p.Name == "" && p.Switches == nil && p.Arguments == nil {
+	if entry, ok := p.Unknown[config.NotAMap]; ok {
 		return json.Marshal(entry)
 	}
 	keys := map[string]any{"name": p.Name}
@@ -119,10 +118,10 @@ func (a *Arguments) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-var errNoObject = errors.New("want a map")
+var errNoObject = errors.New("must be a map")
 
-// members are the keys and values of a JSON object. A key that is there twice is an error: in YAML the reader of the
-// whole file finds it, in JSON nobody else does.
+// members are the keys and values of a JSON object. An empty key is an error, and so is one that is there twice: in YAML
+// the reader of the whole file finds it, in JSON nobody else does.
 func members(data []byte) (map[string]json.RawMessage, error) {
 	if isNull(data) {
 		return nil, nil
@@ -142,6 +141,9 @@ func members(data []byte) (map[string]json.RawMessage, error) {
 			return nil, err
 		}
 		name, _ := key.(string) // The decoder accepts nothing else for a key.
+		if name == "" {
+			return nil, errors.New("a key is empty")
+		}
 		if _, given := keys[name]; given {
 			return nil, fmt.Errorf("key %q is given twice", name)
 		}

@@ -31,26 +31,25 @@ func TestEntryOfATier(t *testing.T) {
 		"a switch":                             {"{name: gang, enablePreemptable: false}", v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enablePreemptable": false}}},
 		"a switch in quotes":                   {`{name: gang, enablePreemptable: "false"}`, v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enablePreemptable": false}}},
 		"a switch in Volcano's other spelling": {"{name: gang, enabledOverused: true}", v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableOverused": true}}},
-		"the other spelling where Volcano has not":   {"{name: gang, enabledJobOrder: true}", v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableJobOrder": true}}},
-		"both spellings that agree":                  {`{name: gang, enableVictim: true, enabledVictim: "true"}`, v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableVictim": true}}},
-		"both spellings that do not":                 {"{name: gang, enabledVictim: true, enableVictim: false}", v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableVictim": false}, Unknown: extensions{"enabledVictim": raw("true")}}},
-		"a switch without a value is absent":         {"{name: gang, enableVictim: null}", v1.TierPlugin{Name: "gang"}},
-		"a switch that is neither on nor off":        {"{name: gang, enableVictim: 1, enableOverused: maybe}", v1.TierPlugin{Name: "gang", Unknown: extensions{"enableVictim": raw("1"), "enableOverused": raw(`"maybe"`)}}},
-		"a good spelling beside a bad one":           {"{name: gang, enableVictim: maybe, enabledVictim: false}", v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableVictim": false}, Unknown: extensions{"enableVictim": raw(`"maybe"`)}}},
-		"a mistyped switch":                          {"{name: gang, enableVictims: true}", v1.TierPlugin{Name: "gang", Unknown: extensions{"enableVictims": raw("true")}}},
-		"a switch in another case":                   {"{name: gang, EnableVictim: true}", v1.TierPlugin{Name: "gang", Unknown: extensions{"EnableVictim": raw("true")}}},
-		"a key without a value":                      {"{name: gang, weight: null}", v1.TierPlugin{Name: "gang", Unknown: extensions{"weight": {}}}},
-		"arguments":                                  {`{name: a, arguments: {b: 1, c: "x", d: true, e: [{f: null}]}}`, v1.TierPlugin{Name: "a", Arguments: v1.Arguments{"b": raw("1"), "c": raw(`"x"`), "d": raw("true"), "e": raw(`[{"f":null}]`)}}},
-		"no arguments":                               {"{name: a, arguments: {}}", v1.TierPlugin{Name: "a", Arguments: v1.Arguments{}}},
-		"arguments without a value are absent":       {"{name: a, arguments: }", v1.TierPlugin{Name: "a"}},
-		"an argument without a value":                {"{name: a, arguments: {b: }}", v1.TierPlugin{Name: "a", Arguments: v1.Arguments{"b": {}}}},
-		"a number keeps its digits":                  {`{name: a, arguments: {"b": 12345678901234567890}}`, v1.TierPlugin{Name: "a", Arguments: v1.Arguments{"b": raw("12345678901234567890")}}},
-		"a name that is no string":                   {"name: 5", v1.TierPlugin{Unknown: extensions{"name": raw("5")}}},
-		"arguments that are no map":                  {"{name: a, arguments: [b]}", v1.TierPlugin{Name: "a", Unknown: extensions{"arguments": raw(`["b"]`)}}},
-		"an entry that is no map":                    {"gang", v1.TierPlugin{Unknown: extensions{"": raw(`"gang"`)}}},
-		"an entry that is a list":                    {"[gang]", v1.TierPlugin{Unknown: extensions{"": raw(`["gang"]`)}}},
-		"an empty key is no entry that is not a map": {`{name: gang, "": 1}`, v1.TierPlugin{Name: "gang", Unknown: extensions{"": raw("1")}}},
-		"nothing": {"null", v1.TierPlugin{}},
+		"the other spelling where Volcano has not": {"{name: gang, enabledJobOrder: true}", v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableJobOrder": true}}},
+		"both spellings that agree":                {`{name: gang, enableVictim: true, enabledVictim: "true"}`, v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableVictim": true}}},
+		"both spellings that do not":               {"{name: gang, enabledVictim: true, enableVictim: false}", v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableVictim": false}, Unknown: extensions{"enabledVictim": raw("true")}}},
+		"a switch without a value is absent":       {"{name: gang, enableVictim: null}", v1.TierPlugin{Name: "gang"}},
+		"a switch that is neither on nor off":      {"{name: gang, enableVictim: 1, enableOverused: maybe}", v1.TierPlugin{Name: "gang", Unknown: extensions{"enableVictim": raw("1"), "enableOverused": raw(`"maybe"`)}}},
+		"a good spelling beside a bad one":         {"{name: gang, enableVictim: maybe, enabledVictim: false}", v1.TierPlugin{Name: "gang", Switches: map[string]bool{"enableVictim": false}, Unknown: extensions{"enableVictim": raw(`"maybe"`)}}},
+		"a mistyped switch":                        {"{name: gang, enableVictims: true}", v1.TierPlugin{Name: "gang", Unknown: extensions{"enableVictims": raw("true")}}},
+		"a switch in another case":                 {"{name: gang, EnableVictim: true}", v1.TierPlugin{Name: "gang", Unknown: extensions{"EnableVictim": raw("true")}}},
+		"a key without a value":                    {"{name: gang, weight: null}", v1.TierPlugin{Name: "gang", Unknown: extensions{"weight": {}}}},
+		"arguments":                                {`{name: a, arguments: {b: 1, c: "x", d: true, e: [{f: null}]}}`, v1.TierPlugin{Name: "a", Arguments: v1.Arguments{"b": raw("1"), "c": raw(`"x"`), "d": raw("true"), "e": raw(`[{"f":null}]`)}}},
+		"no arguments":                             {"{name: a, arguments: {}}", v1.TierPlugin{Name: "a", Arguments: v1.Arguments{}}},
+		"arguments without a value are absent":     {"{name: a, arguments: }", v1.TierPlugin{Name: "a"}},
+		"an argument without a value":              {"{name: a, arguments: {b: }}", v1.TierPlugin{Name: "a", Arguments: v1.Arguments{"b": {}}}},
+		"a number keeps its digits":                {`{name: a, arguments: {"b": 12345678901234567890}}`, v1.TierPlugin{Name: "a", Arguments: v1.Arguments{"b": raw("12345678901234567890")}}},
+		"a name that is no string":                 {"name: 5", v1.TierPlugin{Unknown: extensions{"name": raw("5")}}},
+		"arguments that are no map":                {"{name: a, arguments: [b]}", v1.TierPlugin{Name: "a", Unknown: extensions{"arguments": raw(`["b"]`)}}},
+		"an entry that is no map":                  {"gang", v1.TierPlugin{Unknown: extensions{"": raw(`"gang"`)}}},
+		"an entry that is a list":                  {"[gang]", v1.TierPlugin{Unknown: extensions{"": raw(`["gang"]`)}}},
+		"nothing":                                  {"null", v1.TierPlugin{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := yaml.YAMLToJSONStrict([]byte(tc.file))
@@ -79,11 +78,12 @@ func TestEntryOfATier(t *testing.T) {
 	}
 }
 
-func TestKeyThatIsGivenTwiceInJSON(t *testing.T) {
+func TestKeysThatNoEntryCanHave(t *testing.T) {
 	for name, tc := range map[string]struct{ entry, want string }{
-		"a switch":    {`{"name":"gang","enableVictim":true,"enableVictim":true}`, `key "enableVictim" is given twice`},
-		"the name":    {`{"name":"gang","name":"drf"}`, `key "name" is given twice`},
-		"an argument": {`{"name":"tdm","arguments":{"a":1,"a":1}}`, `key "a" is given twice`},
+		"a switch twice":    {`{"name":"gang","enableVictim":true,"enableVictim":true}`, `key "enableVictim" is given twice`},
+		"the name twice":    {`{"name":"gang","name":"drf"}`, `key "name" is given twice`},
+		"no key at all":     {`{"name":"gang","":1}`, "a key is empty"},
+		"an argument twice": {`{"name":"tdm","arguments":{"a":1,"a":1}}`, `key "a" is given twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got v1.TierPlugin
