@@ -23,6 +23,16 @@ const (
 	QueueNotFound ReasonKind = "QueueNotFound"
 	// QueueClosed: the queue takes no new jobs.
 	QueueClosed ReasonKind = "QueueClosed"
+	// QueueMisconfigured: the queue, or one above it, contradicts itself or the others, and is left out.
+	QueueMisconfigured ReasonKind = "QueueMisconfigured"
+	// QueueNotLeaf: the queue has queues below it and takes no jobs of its own.
+	QueueNotLeaf ReasonKind = "QueueNotLeaf"
+	// QueueFull: the queue holds what it may hold.
+	QueueFull ReasonKind = "QueueFull"
+	// NotAdmitted: the job has not been let into its queue.
+	NotAdmitted ReasonKind = "NotAdmitted"
+	// BackfillOff: the job's pods ask for nothing, and no action places such pods.
+	BackfillOff ReasonKind = "BackfillOff"
 	// SchedulingGated: too few members are free of scheduling gates.
 	SchedulingGated ReasonKind = "SchedulingGated"
 	// SchedulerError: an attempt ended in an error and is repeated after a back-off.

@@ -112,20 +112,37 @@ func Ratio(part, whole float64) float64 {
 }
 
 // Dominant is the greatest ratio, over the resources that whole names, of v to whole; 0 if whole names none.
-func (v Vector) Dominant(whole Portion) float64 {
+func (v Vector) Dominant(whole Portion) float64 { return dominant(v, whole) }
+
+// Dominant is the greatest ratio, over the resources that whole names, of p to whole; 0 if whole names none.
+func (p Portion) Dominant(whole Portion) float64 { return dominant(p, whole) }
+
+func dominant[N int64 | float64](parts []Quantity[N], whole Portion) float64 {
 	share := 0.0
 	i := 0
 	for _, w := range whole {
-		for i < len(v) && v[i].Name < w.Name {
+		for i < len(parts) && parts[i].Name < w.Name {
 			i++
 		}
-		part := int64(0)
-		if i < len(v) && v[i].Name == w.Name {
-			part = v[i].Value
+		part := N(0)
+		if i < len(parts) && parts[i].Name == w.Name {
+			part = parts[i].Value
 		}
 		share = max(share, Ratio(float64(part), w.Value))
 	}
 	return share
+}
+
+// Times returns the vector multiplied by a factor.
+func (v Vector) Times(factor float64) Portion { return v.Portion().Times(factor) }
+
+// Times returns the portion multiplied by a factor.
+func (p Portion) Times(factor float64) Portion {
+	product := slices.Clone(p)
+	for i := range product {
+		product[i].Value *= factor
+	}
+	return product
 }
 
 // Beyond returns what v has more than o, resource by resource; what it has less counts as zero. Resources of which
@@ -149,4 +166,55 @@ func (v Vector) Equal(o Vector) bool {
 		return !slices.ContainsFunc(a, func(x Amount) bool { return x.Value != b.Get(x.Name) })
 	}
 	return covers(v, o) && covers(o, v)
+}
+
+// AtLeast returns the portion raised to the amounts of v.
+func (p Portion) AtLeast(v Vector) Portion {
+	raised := slices.Clone(p)
+	for _, a := range v {
+		i, ok := find(raised, a.Name)
+		switch {
+		case ok:
+			raised[i].Value = max(raised[i].Value, float64(a.Value))
+		case a.Value > 0:
+			raised = slices.Insert(raised, i, Quantity[float64]{Name: a.Name, Value: float64(a.Value)})
+		}
+	}
+	return raised
+}
+
+// Plus returns the sum of two portions.
+func (p Portion) Plus(o Portion) Portion {
+	sum := slices.Clone(p)
+	for _, a := range o {
+		i, ok := find(sum, a.Name)
+		if !ok {
+			sum = slices.Insert(sum, i, Quantity[float64]{Name: a.Name})
+		}
+		sum[i].Value += a.Value
+	}
+	return sum
+}
+
+// Less returns the limit lowered by the amounts of v, but not below zero. What is unlimited stays so.
+func (l Limit) Less(v Vector) Limit { return l.shifted(v, -1) }
+
+func (l Limit) shifted(v Vector, sign float64) Limit {
+	amounts := slices.Clone(l.Amounts)
+	for i := range amounts {
+		amounts[i].Value = max(0, amounts[i].Value+sign*float64(v.Get(amounts[i].Name)))
+	}
+	return Limit{Amounts: amounts, Unnamed: l.Unnamed}
+}
+
+// Raise raises the limit by the amounts of v, in place. What is unlimited stays so.
+func (l *Limit) Raise(v Vector) { *l = l.shifted(v, 1) }
+
+// Inherit takes over the bounds of a parent for the resources that l does not bound, in place.
+func (l *Limit) Inherit(parent Limit) {
+	for _, a := range parent.Amounts {
+		if i, ok := find(l.Amounts, a.Name); !ok {
+			l.Amounts = slices.Insert(l.Amounts, i, a)
+		}
+	}
 }

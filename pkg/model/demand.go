@@ -1,0 +1,77 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// LeastSum is, for each resource, the least that any choice of n tasks asks for. The demands may be reordered. Fewer
+// than n tasks ask for what all of them do.
+func LeastSum(demands []Demand, n int) resource.Vector {
+	var names resource.Vector
+	for _, d := range demands {
+		names.Max(d.Request)
+	}
+	for i := range names {
+		name := names[i].Name
+		slices.SortFunc(demands, func(x, y Demand) int { return cmp.Compare(x.Request.Get(name), y.Request.Get(name)) })
+		total, left := int64(0), n
+		for _, d := range demands {
+			k := min(left, d.Count)
+			total += int64(k) * d.Request.Get(name)
+			left -= k
+		}
+		names[i].Value = total
+	}
+	return names
+}
+
+// Need is, for each resource, the least that the job's next turn asks for.
+func (j *Job) Need() resource.Vector {
+	demands := make([]Demand, 0, len(j.Pending))
+	for _, d := range j.Pending {
+		demands = append(demands, d)
+	}
+	return LeastSum(demands, max(1, j.Requirement().Tasks))
+}
+
+// minimum is what the job needs to start, as its PodGroup says or, where it does not, as its own pods do: what is placed
+// already, and what the rest of the minimum asks for.
+func (j *Job) minimum() resource.Vector {
+	if j.Group != nil && j.Group.MinResources != nil {
+		return j.Group.MinResources
+	}
+	least := j.Usage.Allocated.Clone()
+	if !j.Started() && len(j.Pending) > 0 {
+		least.Add(j.Need())
+	}
+	return least
+}
+
+// Claim is what admitting the job promises it: its minimum, less what it has placed already and what waits behind
+// scheduling gates. Source: Volcano's GetInqueueResource and DeductSchGatedResources (reference section 2.6), which know
+// only minResources.
+func (j *Job) Claim() resource.Vector {
+	claim := j.minimum().Clone()
+	for i := range claim {
+		name := claim[i].Name
+		claim[i].Value = max(0, max(0, claim[i].Value-j.Usage.Allocated.Get(name))-j.Usage.Gated.Get(name))
+	}
+	return claim
+}
+
+// Inqueue is the claim of a job that was admitted and has not placed all of its minimum; nil for others.
+func (j *Job) Inqueue() resource.Vector {
+	if !j.Admitted || j.Counts.Total() > 0 && j.Counts.ByStatus[Pending] == 0 {
+		return nil
+	}
+	return j.Claim()
+}
+
+// Elastic is what the job has placed beyond its minimum.
+func (j *Job) Elastic() resource.Vector { return j.Usage.Allocated.Beyond(j.minimum()) }

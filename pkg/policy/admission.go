@@ -1,0 +1,103 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// overcommit is Volcano's plugin of that name: it lets jobs in as long as what is used and promised stays within the
+// cluster times a factor.
+type overcommit struct {
+	// factor is at least 1.
+	factor float64
+}
+
+func (p overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
+	claim := j.Claim()
+	limit := resource.Limit{Amounts: w.Cluster.Times(p.factor), Unnamed: resource.Nothing}
+	taken := func(name resourceName) int64 { return w.Used.Get(name) + w.Inqueue.Get(name) }
+	over := limit.Refuses(claim, taken)
+	if len(over) == 0 {
+		return Permit, model.Reason{}
+	}
+	details := make([]string, len(over))
+	for i, name := range over {
+		bound, _ := limit.Of(name)
+		details[i] = fmt.Sprintf("overused %s (%s used or promised, %s asked for, %g times the cluster is %s)", name,
+			format(name, taken(name)), format(name, claim.Get(name)), p.factor, format(name, int64(bound)))
+	}
+	return Reject, model.Reason{
+		Kind: model.NotAdmitted, Subject: "cluster " + string(over[0]),
+		Message: "resource in cluster is overused: " + strings.Join(details, ", "),
+	}
+}
+
+// quota is Volcano's plugin resourcequota: it lets a job in only if its minimum fits the quotas of its namespace. Unlike
+// Volcano's it remembers what it let in until the pods exist, which is when the quotas themselves count it.
+type quota struct {
+	// promised is, by namespace, what admitted jobs will ask of the quotas once their pods exist.
+	promised map[string]*resource.Vector
+	jobs     map[model.JobKey]resource.Vector
+}
+
+func newQuota() *quota {
+	return &quota{promised: map[string]*resource.Vector{}, jobs: map[model.JobKey]resource.Vector{}}
+}
+
+// FollowJob keeps the promises.
+func (p *quota) FollowJob(key model.JobKey, job *model.Job) {
+	of := p.promised[key.Namespace]
+	if of == nil {
+		of = &resource.Vector{}
+		p.promised[key.Namespace] = of
+	}
+	if before, ok := p.jobs[key]; ok {
+		of.Sub(before)
+		delete(p.jobs, key)
+	}
+	if job != nil && job.Admitted && job.Group != nil && job.Group.MinQuota != nil && job.Counts.Total() < job.Min() {
+		p.jobs[key] = job.Group.MinQuota
+		of.Add(job.Group.MinQuota)
+	}
+	if of.IsZero() {
+		delete(p.promised, key.Namespace)
+	}
+}
+
+// FollowCluster does nothing: quotas do not depend on the cluster.
+func (p *quota) FollowCluster(resource.Vector) {}
+
+// FollowQueues does nothing: quotas do not depend on queues.
+func (p *quota) FollowQueues([]*account.Queue) {}
+
+func (p *quota) Admit(w World, j *Ranked) (Vote, model.Reason) {
+	if j.Group == nil || j.Group.MinQuota == nil || j.Counts.Total() >= j.Min() {
+		// Pods that exist were let in by the quotas themselves.
+		return Abstain, model.Reason{}
+	}
+	var promised resource.Vector
+	if of := p.promised[j.Key.Namespace]; of != nil {
+		promised = *of
+	}
+	for _, q := range w.Quotas(j.Key.Namespace) {
+		for _, hard := range q.Hard {
+			ask := j.Group.MinQuota.Get(hard.Name)
+			used := q.Used.Get(hard.Name) + promised.Get(hard.Name)
+			if ask > 0 && used+ask > hard.Value {
+				return Reject, model.Reason{
+					Kind: model.NotAdmitted, Subject: "quota " + q.Name + " " + string(hard.Name),
+					Message: fmt.Sprintf("resource quota insufficient: ResourceQuota %s/%s: requested %s of %s, used or promised %s, limited to %s",
+						q.Namespace, q.Name, format(hard.Name, ask), hard.Name, format(hard.Name, used), hard.Format()),
+				}
+			}
+		}
+	}
+	return Abstain, model.Reason{}
+}

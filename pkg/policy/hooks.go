@@ -1,0 +1,91 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy holds Volcano's queue and job policies and the tiers that combine their answers. A policy answers typed
+// questions about jobs and the accounts of queues; it does not log, watch, or know the scheduler framework. One that
+// keeps sums of its own follows the jobs as the accounts do.
+package policy
+
+import (
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Ranked is a job with what its place in the order depends on, as of when it was ranked.
+type Ranked struct {
+	*model.Job
+	// Share is the dominant part of the cluster that the job holds, 0 to 1.
+	Share float64
+	// Deadline is when the job has waited long enough; zero for a job without a limit.
+	Deadline time.Time
+}
+
+// JobOrderer compares two jobs of a queue: negative when a goes first, zero without an opinion.
+type JobOrderer interface {
+	CompareJobs(a, b *Ranked) int
+}
+
+// QueueOrderer compares two queues: negative when a goes first, zero without an opinion.
+type QueueOrderer interface {
+	CompareQueues(a, b *account.Queue) int
+}
+
+// TaskOrderer orders the tasks of one job: negative when a goes first, zero without an opinion.
+type TaskOrderer interface {
+	CompareTasks(a, b *model.Task) int
+}
+
+// Overuser tells that a queue holds all it is due, so that none of its jobs has a turn.
+type Overuser interface {
+	Overused(q *account.Queue) bool
+}
+
+// Limiter bounds what a queue may hold.
+type Limiter interface {
+	// Limits calls yield with each bound on the queue, its own first, until it returns false. While borrowing, what a
+	// queue is due does not bound it.
+	Limits(q *account.Queue, borrowing bool, yield func(Bound) bool)
+}
+
+// Bound is a limit on what a queue holds, and what it holds.
+type Bound struct {
+	Queue *account.Queue
+	Limit resource.Limit
+	Held  resource.Vector
+}
+
+// Vote is an answer to a question on which a tier decides together.
+type Vote int8
+
+// The votes.
+const (
+	Reject  Vote = -1
+	Abstain Vote = 0
+	Permit  Vote = 1
+)
+
+// Admitter votes on letting a job into its queue (Volcano's JobEnqueueable), and says why it rejects one.
+type Admitter interface {
+	Admit(w World, j *Ranked) (Vote, model.Reason)
+}
+
+// World is what admission looks at besides the job and its queue.
+type World struct {
+	Queue *account.Queue
+	// Cluster is what all nodes have, Used what all pods on them hold, Inqueue what was promised to admitted jobs.
+	Cluster, Used, Inqueue resource.Vector
+	// Quotas returns the resource quotas of a namespace.
+	Quotas func(namespace string) []*model.Quota
+	Now    time.Time
+}
+
+// Follower keeps sums over jobs. It is told of every change of a job, nil when the job is gone, and of the queues and
+// the cluster.
+type Follower interface {
+	FollowJob(key model.JobKey, job *model.Job)
+	FollowCluster(total resource.Vector)
+	FollowQueues(queues []*account.Queue)
+}

@@ -1,0 +1,122 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// comparePriority puts the queue with the higher spec.priority first.
+func comparePriority(a, b *account.Queue) int {
+	of := func(q *account.Queue) int32 {
+		if q.Spec == nil {
+			return 0
+		}
+		return q.Spec.Priority
+	}
+	return -cmp.Compare(of(a), of(b))
+}
+
+// proportion is Volcano's plugin of that name: queues share the cluster by weight.
+type proportion struct{}
+
+// CompareQueues puts the queue that has less of its due first.
+func (proportion) CompareQueues(a, b *account.Queue) int {
+	return cmp.Or(comparePriority(a, b), cmp.Compare(a.Share, b.Share))
+}
+
+// Overused reports whether the queue holds its due of every resource.
+func (proportion) Overused(q *account.Queue) bool { return q.Deserved.Within(q.Own.Allocated) }
+
+// Limits bounds a queue by its due. A gang that is larger than that may borrow what nobody else can use.
+func (proportion) Limits(q *account.Queue, borrowing bool, yield func(Bound) bool) {
+	limit := resource.Limit{Amounts: q.Deserved, Unnamed: resource.Nothing}
+	if borrowing {
+		limit = q.Real
+	}
+	yield(Bound{Queue: q, Limit: limit, Held: q.Own.Allocated})
+}
+
+func (proportion) Admit(w World, j *Ranked) (Vote, model.Reason) {
+	return admitWithin(w.Queue, w.Queue, &w.Queue.Own, j)
+}
+
+// capacity is Volcano's plugin of that name: queues are due what their objects say, and may borrow up to their
+// capability, at every level of the tree if there is one.
+type capacity struct{ tree bool }
+
+// CompareQueues puts the queue first that has less of its due; among queues with equal parts the one that is due
+// anything. In a tree the branches are compared where the queues part.
+func (p capacity) CompareQueues(a, b *account.Queue) int {
+	if c := comparePriority(a, b); c != 0 {
+		return c
+	}
+	if p.tree {
+		if a.Leaf() != b.Leaf() {
+			if a.Leaf() {
+				return -1
+			}
+			return 1
+		}
+		a, b = account.Branches(a, b)
+	}
+	return cmp.Or(cmp.Compare(a.Share, b.Share), cmp.Compare(min(1, len(b.Deserved)), min(1, len(a.Deserved))))
+}
+
+// Limits bounds a queue, and every queue above it in the tree, by what it may hold at most.
+func (p capacity) Limits(q *account.Queue, _ bool, yield func(Bound) bool) {
+	if !p.tree {
+		yield(Bound{Queue: q, Limit: q.Real, Held: q.Own.Allocated})
+		return
+	}
+	for ; q != nil; q = q.Parent {
+		if !yield(Bound{Queue: q, Limit: q.Real, Held: q.Total.Allocated}) {
+			return
+		}
+	}
+}
+
+func (p capacity) Admit(w World, j *Ranked) (Vote, model.Reason) {
+	if !p.tree {
+		return admitWithin(w.Queue, w.Queue, &w.Queue.Own, j)
+	}
+	for q := w.Queue; q != nil; q = q.Parent {
+		if vote, reason := admitWithin(w.Queue, q, &q.Total, j); vote == Reject {
+			return vote, reason
+		}
+	}
+	return Permit, model.Reason{}
+}
+
+// admitWithin lets a job in if its claim, on top of what the queue holds and has promised less what it could give up,
+// stays within what the queue may hold.
+func admitWithin(own, q *account.Queue, usage *account.Usage, j *Ranked) (Vote, model.Reason) {
+	claim := j.Claim()
+	over := q.Real.Refuses(claim, usage.Committed)
+	if len(over) == 0 {
+		return Permit, model.Reason{}
+	}
+	details := make([]string, len(over))
+	for i, name := range over {
+		bound, _ := q.Real.Of(name)
+		details[i] = fmt.Sprintf("insufficient %s (queue %q: %s held or promised, %s asked for, limit %s)", name, q.Name,
+			format(name, usage.Committed(name)), format(name, claim.Get(name)), format(name, int64(bound)))
+	}
+	return Reject, model.Reason{
+		Kind: model.NotAdmitted, Subject: "queue " + own.Name + " " + string(over[0]),
+		Message: "queue resource quota insufficient: " + strings.Join(details, ", "),
+	}
+}
+
+func format(name corev1.ResourceName, value int64) string {
+	return resource.Amount{Name: name, Value: value}.Format()
+}

@@ -1,0 +1,221 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Book holds the accounts of all queues. It is not safe for concurrent use.
+type Book struct {
+	mode   Mode
+	total  resource.Vector
+	specs  map[string]*model.Queue
+	queues map[string]*Queue
+	// sorted are the queues by name.
+	sorted []*Queue
+	jobs   map[model.JobKey]posting
+	// stale: the queues or the cluster changed; uneven: only what queues request did, which Proportion divides by.
+	stale, uneven bool
+	// portion is total in another form; all is the usage of all jobs.
+	portion resource.Portion
+	all     Usage
+	// loosened counts the times that some queue's room may have grown.
+	loosened uint64
+}
+
+// posting is what a job adds to its queue.
+type posting struct {
+	queue string
+	usage Usage
+}
+
+// NewBook returns the book of a cluster without queues.
+func NewBook(mode Mode) *Book {
+	return &Book{
+		mode: mode, specs: map[string]*model.Queue{}, queues: map[string]*Queue{},
+		jobs: map[model.JobKey]posting{}, stale: true,
+	}
+}
+
+// Mode returns how the book finds what queues are due.
+func (b *Book) Mode() Mode { return b.mode }
+
+// Cluster returns what all nodes have.
+func (b *Book) Cluster() resource.Vector { return b.total }
+
+// ClusterPortion is the same in the form that shares are taken of; never to be changed.
+func (b *Book) ClusterPortion() resource.Portion { return b.portion }
+
+// Inqueue returns what was promised to admitted jobs of all queues; never to be changed.
+func (b *Book) Inqueue() resource.Vector { return b.all.Inqueue }
+
+// SetCluster records what all nodes have, and reports whether that is news.
+func (b *Book) SetCluster(total resource.Vector) bool {
+	if b.total.Equal(total) {
+		return false
+	}
+	b.total, b.portion, b.stale = total.Clone(), total.Portion(), true
+	return true
+}
+
+// SetQueue records a queue; nil when it is gone.
+func (b *Book) SetQueue(name string, spec *model.Queue) {
+	if spec == nil {
+		delete(b.specs, name)
+	} else {
+		b.specs[name] = spec
+	}
+	b.stale = true
+}
+
+// SetJob records what a job uses; nil when it is gone.
+func (b *Book) SetJob(key model.JobKey, job *model.Job) {
+	before, known := b.jobs[key]
+	if !known && job == nil {
+		return
+	}
+	var after posting
+	if job != nil {
+		after = posting{queue: job.Queue, usage: usageOf(job)}
+		b.jobs[key] = after
+	} else {
+		delete(b.jobs, key)
+	}
+	if known {
+		b.post(before, -1)
+	}
+	if job != nil {
+		b.post(after, 1)
+	}
+	moved := before.queue != after.queue
+	if b.mode == Proportion && (moved || !before.usage.Requested.Equal(after.usage.Requested)) {
+		b.uneven = true
+	}
+	if known && (moved || !covers(after.usage.Allocated, before.usage.Allocated) || !covers(after.usage.Inqueue, before.usage.Inqueue)) {
+		b.loosened++
+	}
+}
+
+// covers reports whether a is at least b everywhere.
+func covers(a, b resource.Vector) bool {
+	for _, x := range b {
+		if a.Get(x.Name) < x.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// usageOf is what a job adds to its queue.
+func usageOf(job *model.Job) Usage {
+	return Usage{
+		Allocated: job.Usage.Allocated, Requested: job.Usage.Requested,
+		Inqueue: job.Inqueue(), Elastic: job.Elastic(), Jobs: 1,
+	}
+}
+
+// post adds n times a job's usage to its queue and that queue's ancestors.
+func (b *Book) post(p posting, n int64) {
+	b.all.add(&p.usage, n)
+	q := b.queue(p.queue)
+	q.Own.add(&p.usage, n)
+	q.path(func(q *Queue) bool {
+		q.Total.add(&p.usage, n)
+		q.Share = q.share(b.mode)
+		return true
+	})
+}
+
+// queue returns the account of a queue, opening one for a queue that was not known.
+func (b *Book) queue(name string) *Queue {
+	q := b.queues[name]
+	if q == nil {
+		q = &Queue{Name: name, Spec: b.specs[name]}
+		b.queues[name] = q
+		b.stale = true
+	}
+	return q
+}
+
+// Queue returns the account of a queue, or nil. Update must have been called since the last change.
+func (b *Book) Queue(name string) *Queue { return b.queues[name] }
+
+// Queues returns all accounts by name.
+func (b *Book) Queues() []*Queue { return b.sorted }
+
+// Loosened counts the times that a queue's room may have grown: as long as it does not change, a queue that had no room
+// has none.
+func (b *Book) Loosened() uint64 { return b.loosened }
+
+// Update brings what queues are due up to date with what changed, and reports whether the queues themselves did. Calling
+// it again without a change costs nothing.
+func (b *Book) Update() (rearranged bool) {
+	rearranged = b.stale
+	if b.stale {
+		b.arrange()
+	}
+	if b.stale || b.uneven {
+		b.divide()
+	}
+	b.stale, b.uneven = false, false
+	return rearranged
+}
+
+// arrange builds the tree of queues and sums up usage along it.
+func (b *Book) arrange() {
+	for name, spec := range b.specs {
+		b.queue(name).Spec = spec
+	}
+	for name, q := range b.queues {
+		if b.specs[name] == nil {
+			q.Spec = nil
+			if q.Own.Jobs == 0 {
+				delete(b.queues, name)
+			}
+		}
+	}
+	b.sorted = slices.SortedFunc(maps.Values(b.queues), func(a, b *Queue) int { return cmp.Compare(a.Name, b.Name) })
+	for _, q := range b.sorted {
+		q.Parent, q.Children, q.depth, q.Fault = nil, nil, 0, model.Reason{}
+	}
+	b.link()
+	for _, q := range b.sorted {
+		q.Total = Usage{}
+	}
+	for _, q := range b.sorted {
+		q.path(func(above *Queue) bool {
+			above.Total.add(&q.Own, 1)
+			return true
+		})
+	}
+}
+
+// divide finds what each queue is due, may use, and has of it.
+func (b *Book) divide() {
+	switch b.mode {
+	case Proportion:
+		b.byWeight()
+	case Capacity:
+		b.byObject()
+	case Hierarchy:
+		b.byTree()
+	}
+	for _, q := range b.sorted {
+		q.Share = q.share(b.mode)
+	}
+	b.loosened++
+}
+
+// ordered puts parents before their children.
+func (b *Book) ordered() []*Queue {
+	list := slices.Clone(b.sorted)
+	slices.SortStableFunc(list, func(a, b *Queue) int { return cmp.Compare(a.depth, b.depth) })
+	return list
+}

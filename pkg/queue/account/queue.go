@@ -1,0 +1,134 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package account keeps what each queue holds, asks for and is due. It follows the jobs one by one: a job that changes
+// touches its queue and that queue's ancestors, nothing else.
+package account
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Mode says how what a queue is due is found.
+type Mode uint8
+
+// The modes. A scheduler has one.
+const (
+	// Undivided: queues are due nothing and not limited (neither proportion nor capacity is configured).
+	Undivided Mode = iota
+	// Proportion divides the cluster by weight among the queues that ask for something.
+	Proportion
+	// Capacity gives each queue what its object says it deserves; the tree of queues is not looked at.
+	Capacity
+	// Hierarchy is Capacity at every level of the tree of queues.
+	Hierarchy
+)
+
+// Usage is what jobs of a queue hold, ask for and keep others from.
+type Usage struct {
+	// Allocated is what tasks on nodes hold; Requested is that and what waiting tasks ask for.
+	Allocated, Requested resource.Vector
+	// Inqueue is what jobs that were admitted have not placed yet of their minimums; Elastic what is placed beyond them.
+	Inqueue, Elastic resource.Vector
+	// Jobs is the number of jobs.
+	Jobs int
+}
+
+func (u *Usage) add(o *Usage, n int64) {
+	u.Allocated.AddTimes(o.Allocated, n)
+	u.Requested.AddTimes(o.Requested, n)
+	u.Inqueue.AddTimes(o.Inqueue, n)
+	u.Elastic.AddTimes(o.Elastic, n)
+	u.Jobs += int(n) * o.Jobs
+}
+
+// Committed is what admission counts as taken of a resource: what is held and admitted, less what could be given up.
+func (u *Usage) Committed(name corev1.ResourceName) int64 {
+	return u.Allocated.Get(name) + u.Inqueue.Get(name) - u.Elastic.Get(name)
+}
+
+// Queue is the account of one queue. It belongs to its Book.
+type Queue struct {
+	Name string
+	// Spec is the queue's object; nil for a queue that does not exist but is named by jobs or children.
+	Spec *model.Queue
+	// Parent is nil for the root, for queues outside the tree, and where the tree is not looked at; Children are sorted by name.
+	Parent   *Queue
+	Children []*Queue
+	// depth counts the ancestors.
+	depth int
+	// Own is the usage of the queue's own jobs; Total that of its descendants too.
+	Own, Total Usage
+	// Deserved is what the queue is due. It names all resources it is due any of.
+	Deserved resource.Portion
+	// Guarantee is what is set aside for it: of an inner queue without one, nothing.
+	Guarantee resource.Vector
+	// Capability is its own bound, with what it inherits from its parent for resources it does not name.
+	Capability resource.Limit
+	// Real is what it may use at most: its capability, and what the guarantees of others leave.
+	Real resource.Limit
+	// Share is the dominant part of what it is due that it holds; 1 is exactly its due.
+	Share float64
+	// Fault says why the queue, with its descendants, is left out of scheduling; zero when it is not.
+	Fault model.Reason
+}
+
+// usage is what limits and shares of the queue count.
+func (q *Queue) usage(mode Mode) *Usage {
+	if mode == Hierarchy {
+		return &q.Total
+	}
+	return &q.Own
+}
+
+// path calls fn for the queue and its ancestors, until fn returns false.
+func (q *Queue) path(fn func(*Queue) bool) {
+	for ; q != nil; q = q.Parent {
+		if !fn(q) {
+			return
+		}
+	}
+}
+
+// Leaf reports whether jobs may be submitted to the queue where the tree is looked at.
+func (q *Queue) Leaf() bool { return len(q.Children) == 0 }
+
+// due reports whether the queue deserves anything.
+func (q *Queue) due() bool {
+	for _, a := range q.Deserved {
+		if a.Value > 0 && a.Name != corev1.ResourcePods {
+			return true
+		}
+	}
+	return false
+}
+
+// share is what Share is to be.
+func (q *Queue) share(mode Mode) float64 {
+	if mode == Undivided {
+		return 0
+	}
+	if mode != Proportion && !q.due() {
+		// Nothing is due, so whatever is held is borrowed (Volcano pkg/scheduler/plugins/capacity/capacity.go, updateShare).
+		return 1
+	}
+	return q.usage(mode).Allocated.Dominant(q.Deserved)
+}
+
+// Branches returns the two queues' ancestors, or the queues themselves, where their paths from the root part.
+func Branches(a, b *Queue) (x, y *Queue) {
+	x, y = a, b
+	for x.depth > y.depth && x.Parent != y {
+		x = x.Parent
+	}
+	for y.depth > x.depth && y.Parent != x {
+		y = y.Parent
+	}
+	for x.Parent != y.Parent && x.Parent != nil && y.Parent != nil {
+		x, y = x.Parent, y.Parent
+	}
+	return x, y
+}

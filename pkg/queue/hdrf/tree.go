@@ -1,0 +1,268 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hdrf is hierarchical dominant resource fairness: queues are leaves of a tree by weight, and the branch that is
+// furthest behind goes first. Source: Volcano pkg/scheduler/plugins/drf (reference section 4.5); A. Bhattacharya et al.,
+// "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC 2013.
+package hdrf
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Path is where a queue is in the tree.
+type Path struct {
+	// Names are the branches from the root, which comes first and counts for nothing.
+	Names []string
+	// Weights are those of the branches: as many as names, at least 1 each.
+	Weights []float64
+}
+
+// Tree knows the shares of all branches. A change of a job marks its branch; the shares along it are found anew, from
+// the jobs that hold something, when queues are next compared. It is not safe for concurrent use.
+type Tree struct {
+	root  *node
+	total resource.Portion
+	paths map[string]Path
+	// at is the node of each queue that has a path.
+	at   map[string]*node
+	jobs map[string]*job
+	// held is what all jobs hold; demanding are the resources of which the cluster has some left.
+	held      resource.Vector
+	demanding map[corev1.ResourceName]bool
+}
+
+// node is a branch.
+type node struct {
+	name     string
+	weight   float64
+	parent   *node
+	children []*node // by name
+	// running are the jobs on this branch that hold something, by key; idle counts the others.
+	running []*job
+	idle    int
+
+	stale     bool
+	allocated resource.Portion
+	share     float64
+	saturated bool
+}
+
+// job is a leaf.
+type job struct {
+	key, queue         string
+	allocated, request resource.Vector
+	at                 *node
+}
+
+// New returns an empty tree.
+func New() *Tree {
+	return &Tree{root: &node{weight: 1, stale: true}, at: map[string]*node{}, jobs: map[string]*job{}, demanding: map[corev1.ResourceName]bool{}}
+}
+
+// SetTotal records what the cluster has.
+func (t *Tree) SetTotal(total resource.Vector) {
+	t.total = total.Portion()
+	t.root.spoil()
+}
+
+// SetPaths records where queues are. A queue without a path has its jobs directly below the root. Where two paths give
+// one branch different weights, that of the first queue by name counts.
+func (t *Tree) SetPaths(paths map[string]Path) {
+	if maps.EqualFunc(t.paths, paths, func(a, b Path) bool {
+		return slices.Equal(a.Names, b.Names) && slices.Equal(a.Weights, b.Weights)
+	}) {
+		return
+	}
+	t.paths = paths
+	t.root = &node{weight: 1, stale: true}
+	clear(t.at)
+	for _, queue := range slices.Sorted(maps.Keys(paths)) {
+		path := paths[queue]
+		n := t.root
+		for i := 1; i < len(path.Names); i++ {
+			n = n.branch(path.Names[i], path.Weights[i])
+		}
+		t.at[queue] = n
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.jobs)) {
+		j := t.jobs[key]
+		j.at = t.nodeOf(j.queue)
+		j.at.attach(j)
+	}
+}
+
+func (t *Tree) nodeOf(queue string) *node {
+	if n := t.at[queue]; n != nil {
+		return n
+	}
+	return t.root
+}
+
+func (n *node) branch(name string, weight float64) *node {
+	i, ok := slices.BinarySearchFunc(n.children, name, func(c *node, name string) int { return cmp.Compare(c.name, name) })
+	if !ok {
+		n.children = slices.Insert(n.children, i, &node{name: name, weight: weight, parent: n, stale: true})
+	}
+	return n.children[i]
+}
+
+// SetJob records what a job of a queue holds and asks for, what it holds included.
+func (t *Tree) SetJob(key, queue string, allocated, request resource.Vector) {
+	t.detach(key)
+	j := &job{key: key, queue: queue, allocated: allocated, request: request, at: t.nodeOf(queue)}
+	t.jobs[key] = j
+	j.at.attach(j)
+	t.hold(allocated, 1)
+}
+
+// RemoveJob forgets a job.
+func (t *Tree) RemoveJob(key string) {
+	t.detach(key)
+	delete(t.jobs, key)
+}
+
+func (t *Tree) detach(key string) {
+	j := t.jobs[key]
+	if j == nil {
+		return
+	}
+	if i, ok := slices.BinarySearchFunc(j.at.running, key, byKey); ok {
+		j.at.running = slices.Delete(j.at.running, i, i+1)
+	} else {
+		j.at.idle--
+	}
+	j.at.mark()
+	t.hold(j.allocated, -1)
+}
+
+func byKey(j *job, key string) int { return cmp.Compare(j.key, key) }
+
+func (n *node) attach(j *job) {
+	if j.allocated.IsZero() {
+		n.idle++
+	} else {
+		i, _ := slices.BinarySearchFunc(n.running, j.key, byKey)
+		n.running = slices.Insert(n.running, i, j)
+	}
+	n.mark()
+}
+
+// mark has the shares of a branch and of those above found anew.
+func (n *node) mark() {
+	for ; n != nil; n = n.parent {
+		n.stale = true
+	}
+}
+
+// spoil has all shares below found anew.
+func (n *node) spoil() {
+	n.stale = true
+	for _, c := range n.children {
+		c.spoil()
+	}
+}
+
+func (t *Tree) hold(allocated resource.Vector, factor int64) { t.held.AddTimes(allocated, factor) }
+
+// refresh finds the shares that changed. When a resource runs out, or there is some again, jobs that want it become
+// saturated or stop to be, everywhere.
+func (t *Tree) refresh() {
+	turned := false
+	for _, whole := range t.total {
+		left := float64(t.held.Get(whole.Name)) < whole.Value
+		turned = turned || t.demanding[whole.Name] != left
+		t.demanding[whole.Name] = left
+	}
+	if turned {
+		t.root.spoil()
+	}
+	t.update(t.root)
+}
+
+// part is what a child brings to its branch.
+type part struct {
+	allocated resource.Portion
+	share     float64
+	saturated bool
+}
+
+// update finds the share of a branch from those below: the parts of children that could still get more are scaled down
+// to the smallest share among them, so that a branch is not charged for what one of its children alone could use.
+func (t *Tree) update(n *node) {
+	if !n.stale {
+		return
+	}
+	n.stale = false
+	parts := make([]part, 0, len(n.children)+len(n.running))
+	n.saturated = n.idle == 0
+	least := 1.0
+	add := func(p part) {
+		n.saturated = n.saturated && p.saturated
+		if p.share == 0 {
+			return
+		}
+		if !p.saturated {
+			least = min(least, p.share)
+		}
+		parts = append(parts, p)
+	}
+	for _, c := range n.children {
+		t.update(c)
+		add(part{c.allocated, c.share, c.saturated})
+	}
+	for _, j := range n.running {
+		add(part{j.allocated.Portion(), j.allocated.Dominant(t.total), t.saturated(j)})
+	}
+	n.allocated = nil
+	for _, p := range parts {
+		if p.saturated {
+			n.allocated = n.allocated.Plus(p.allocated)
+		} else {
+			n.allocated = n.allocated.Plus(p.allocated.Times(least / p.share))
+		}
+	}
+	n.share = n.allocated.Dominant(t.total)
+}
+
+// saturated reports whether a job that holds something can get no more of use: it has all it asks for of a resource, or
+// the cluster has none left of one that it wants.
+func (t *Tree) saturated(j *job) bool {
+	for _, a := range j.allocated {
+		wants := j.request.Get(a.Name)
+		if wants != 0 && (a.Value != 0 && a.Value >= wants || !t.demanding[a.Name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Compare orders two queues, negative when a goes first: where their paths part, the branch that is not saturated, then
+// the one with the smaller share for its weight. Queues of which one path leads into the other are equal.
+func (t *Tree) Compare(a, b string) int {
+	t.refresh()
+	x, y := t.paths[a], t.paths[b]
+	p, q := t.root, t.root
+	for i := 1; i < min(len(x.Names), len(y.Names)); i++ {
+		p, q = p.branch(x.Names[i], x.Weights[i]), q.branch(y.Names[i], y.Weights[i])
+		if p == q {
+			continue
+		}
+		if p.saturated != q.saturated {
+			if q.saturated {
+				return -1
+			}
+			return 1
+		}
+		if c := cmp.Compare(p.share/p.weight, q.share/q.weight); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
