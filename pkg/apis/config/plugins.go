@@ -3,9 +3,8 @@
 
 package config
 
-// The names that a plugin may have in a tier, as Volcano registers them (pkg/scheduler/plugins/factory.go).
+// The names in a tier of the plugins that decide on queues and jobs (Volcano pkg/scheduler/plugins/factory.go).
 const (
-	// Plugins that decide on queues and jobs.
 	PluginCapacity      = "capacity"
 	PluginCDP           = "cdp"
 	PluginConformance   = "conformance"
@@ -18,8 +17,10 @@ const (
 	PluginResourceQuota = "resourcequota"
 	PluginSLA           = "sla"
 	PluginTDM           = "tdm"
+)
 
-	// Plugins that decide on nodes.
+// The names in a tier of the plugins that decide on nodes (Volcano pkg/scheduler/plugins/factory.go).
+const (
 	PluginBinpack              = "binpack"
 	PluginDeviceShare          = "deviceshare"
 	PluginExtender             = "extender"

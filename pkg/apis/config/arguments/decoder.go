@@ -65,29 +65,29 @@ func (d *decoder) finish(what string) field.ErrorList {
 	return d.errs
 }
 
-// scalar is the text of a string or a number, or false for any other value.
-func scalar(v runtime.RawExtension) (string, bool) {
+// scalar is the text of a string or a number; any other value has none.
+func scalar(v runtime.RawExtension) string {
 	var text string
-	if len(v.Raw) > 0 && json.Unmarshal(v.Raw, &text) == nil {
-		return text, true
+	if json.Unmarshal(v.Raw, &text) == nil {
+		return text
 	}
 	var number json.Number
-	if len(v.Raw) > 0 && json.Unmarshal(v.Raw, &number) == nil {
-		return number.String(), true
+	if json.Unmarshal(v.Raw, &number) == nil {
+		return number.String()
 	}
-	return "", false
+	return ""
 }
 
 var errBool = errors.New("must be true or false")
 
 // Bool is the value of a flag: true or false, bare or quoted.
 func Bool(v runtime.RawExtension) (bool, error) {
-	var on bool
-	if len(v.Raw) > 0 && json.Unmarshal(v.Raw, &on) == nil {
-		return on, nil
+	var bare *bool
+	if json.Unmarshal(v.Raw, &bare) == nil && bare != nil {
+		return *bare, nil
 	}
 	var text string
-	if len(v.Raw) == 0 || json.Unmarshal(v.Raw, &text) != nil {
+	if json.Unmarshal(v.Raw, &text) != nil {
 		return false, errBool
 	}
 	on, err := strconv.ParseBool(text)
@@ -109,7 +109,7 @@ func optionalBool(v runtime.RawExtension) (*bool, error) {
 // number parses a finite number of at least least.
 func number(least float64) func(runtime.RawExtension) (float64, error) {
 	return func(v runtime.RawExtension) (float64, error) {
-		text, _ := scalar(v)
+		text := scalar(v)
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(n, 0) || !(n >= least) {
 			return 0, fmt.Errorf("must be a number of at least %v", least)
@@ -121,7 +121,7 @@ func number(least float64) func(runtime.RawExtension) (float64, error) {
 // integer parses a whole number in a range; a most of math.MaxInt stands for no upper limit.
 func integer(least, most int) func(runtime.RawExtension) (int, error) {
 	return func(v runtime.RawExtension) (int, error) {
-		text, _ := scalar(v)
+		text := scalar(v)
 		n, err := strconv.Atoi(text)
 		switch {
 		case err == nil && n >= least && n <= most:
@@ -137,7 +137,7 @@ func integer(least, most int) func(runtime.RawExtension) (int, error) {
 // duration parses a time span of at least least.
 func duration(least time.Duration, limit string) func(runtime.RawExtension) (time.Duration, error) {
 	return func(v runtime.RawExtension) (time.Duration, error) {
-		text, _ := scalar(v)
+		text := scalar(v)
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			return 0, errors.New(`must be a duration with its unit, such as "10m"`)

@@ -59,7 +59,10 @@ func Check(p *config.TierPlugin, path *field.Path) field.ErrorList {
 	return nil
 }
 
-func errorsOf[T any](decode func(*config.TierPlugin, *field.Path) (T, field.ErrorList)) func(*config.TierPlugin, *field.Path) field.ErrorList {
+// errorsOf checks arguments by decoding them.
+func errorsOf[T any](
+	decode func(*config.TierPlugin, *field.Path) (T, field.ErrorList),
+) func(*config.TierPlugin, *field.Path) field.ErrorList {
 	return func(p *config.TierPlugin, path *field.Path) field.ErrorList {
 		_, errs := decode(p, path)
 		return errs
@@ -174,7 +177,7 @@ var errWindow = errors.New(`must be two times of day, such as "22:00-6:30"`)
 
 // window parses "HH:MM-HH:MM", where an hour below 10 needs no zero.
 func window(v runtime.RawExtension) (Window, error) {
-	text, _ := scalar(v)
+	text := scalar(v)
 	start, end, ok := strings.Cut(strings.TrimSpace(text), "-")
 	if !ok {
 		return Window{}, errWindow

@@ -110,11 +110,13 @@ func TestCapacity(t *testing.T) {
 		"absent is Volcano's default": {"", arguments.Capacity{}, nil},
 		"all of them": {
 			"{ancestorReclaimLevel: 2, capacity.DynamicResourceAllocationEnable: true, capacity.DRAConsumableCapacityEnable: false}",
-			arguments.Capacity{AncestorReclaimLevel: 2, DynamicResourceAllocation: new(true), DRAConsumableCapacity: new(false)}, nil,
+			arguments.Capacity{AncestorReclaimLevel: 2, DynamicResourceAllocation: new(true), DRAConsumableCapacity: new(false)},
+			nil,
 		},
 		"all of them in quotes": {
 			`{ancestorReclaimLevel: "2", capacity.DynamicResourceAllocationEnable: "False", capacity.DRAConsumableCapacityEnable: "true"}`,
-			arguments.Capacity{AncestorReclaimLevel: 2, DynamicResourceAllocation: new(false), DRAConsumableCapacity: new(true)}, nil,
+			arguments.Capacity{AncestorReclaimLevel: 2, DynamicResourceAllocation: new(false), DRAConsumableCapacity: new(true)},
+			nil,
 		},
 		"Volcano would silently use level 0": {"ancestorReclaimLevel: -1", arguments.Capacity{}, []string{`plugins[0].arguments[ancestorReclaimLevel]: Invalid value: -1: ` + level}},
 		"half a level":                       {"ancestorReclaimLevel: 1.5", arguments.Capacity{}, []string{`plugins[0].arguments[ancestorReclaimLevel]: Invalid value: 1.5: ` + level}},

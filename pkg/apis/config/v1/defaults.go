@@ -35,8 +35,11 @@ func SetDefaults_BatchQueueArgs(args *BatchQueueArgs) { //nolint:revive // The d
 				{Name: config.PluginPriority}, {Name: config.PluginGang}, {Name: config.PluginConformance},
 			}},
 			{Plugins: []TierPlugin{
-				{Name: config.PluginOvercommit}, {Name: config.PluginDRF}, {Name: config.PluginPredicates},
-				{Name: config.PluginProportion}, {Name: config.PluginNodeOrder},
+				{Name: config.PluginOvercommit},
+				{Name: config.PluginDRF},
+				{Name: config.PluginPredicates},
+				{Name: config.PluginProportion},
+				{Name: config.PluginNodeOrder},
 			}},
 		}
 	}

@@ -111,7 +111,8 @@ func unknown(e entry) field.ErrorList {
 		_, err := arguments.Bool(value)
 		switch path := e.path.Child(key); {
 		case key == config.NotAMap:
-			all = append(all, field.Invalid(e.path, value, "must be a map with the name of a plugin, and its switches and arguments if it has any"))
+			all = append(all, field.Invalid(e.path, value,
+				"must be a map with the name of a plugin, and its switches and arguments if it has any"))
 		case key == "name":
 			all = append(all, field.Invalid(path, value, "must be a string"))
 		case key == "arguments":
@@ -119,7 +120,8 @@ func unknown(e entry) field.ErrorList {
 		case isSwitch && err != nil:
 			all = append(all, field.Invalid(path, value, err.Error()))
 		case isSwitch:
-			all = append(all, field.Invalid(path, value, fmt.Sprintf("contradicts %s: %t, which is the same switch; keep one of them", regular, e.Switches[regular])))
+			all = append(all, field.Invalid(path, value,
+				fmt.Sprintf("contradicts %s: %t, which is the same switch; keep one of them", regular, e.Switches[regular])))
 		default:
 			all = append(all, suggest.UnknownKey(path, key, keys()))
 		}

@@ -197,11 +197,9 @@ func (r *reader) invalid(path *field.Path, value json.RawMessage, detail string)
 // could not be read is not missing.
 func (r *reader) with(invalid error) error {
 	all := r.errs
-	var aggregate utilerrors.Aggregate
-	if errors.As(invalid, &aggregate) {
+	if aggregate, ok := errors.AsType[utilerrors.Aggregate](invalid); ok {
 		for _, err := range aggregate.Errors() {
-			var e *field.Error
-			if errors.As(err, &e) && !slices.ContainsFunc(r.errs, func(read *field.Error) bool {
+			if e, ok := errors.AsType[*field.Error](err); ok && !slices.ContainsFunc(r.errs, func(read *field.Error) bool {
 				return read.Type == field.ErrorTypeInvalid && strings.HasPrefix(e.Field, read.Field)
 			}) {
 				all = append(all, e)
