@@ -1,0 +1,66 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+)
+
+// betweenRounds does what kubelets, and controllers if pods are to come back, do between two rounds. The dispatcher is
+// held, so that it sees all of it at once.
+func (c *cluster) betweenRounds() error {
+	c.engine.Dispatcher.Hold()
+	pods, err := c.pods()
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		switch {
+		case p.DeletionTimestamp != nil:
+			err = c.api.Remove(memory.Pods, p.Namespace, p.Name)
+		case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending:
+			scenario.Started(p, metav1.NewTime(c.clock.Now()))
+			err = c.api.Update(memory.Pods, p, p.Namespace)
+		}
+		if err != nil {
+			return fmt.Errorf("playing the kubelet of pod %s/%s: %w", p.Namespace, p.Name, err)
+		}
+	}
+	if c.options.Recreate {
+		if err := c.recreate(); err != nil {
+			return err
+		}
+	}
+	return c.wait(c.receipts.undelivered)
+}
+
+// recreate brings back the pods that were evicted and are gone.
+func (c *cluster) recreate() error {
+	disruptions := c.api.Disruptions()
+	for _, victim := range disruptions[c.recreated:] {
+		p := victim.DeepCopy()
+		p.ObjectMeta = metav1.ObjectMeta{
+			Name: p.Name, GenerateName: p.GenerateName, Namespace: p.Namespace,
+			Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences,
+		}
+		p.Spec.NodeName = ""
+		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		if err := c.api.Create(memory.Pods, p, p.Namespace); err != nil {
+			return fmt.Errorf("creating evicted pod %s/%s again: %w", p.Namespace, p.Name, err)
+		}
+	}
+	c.recreated = len(disruptions)
+	return nil
+}
+
+// finished reports whether a pod has ended, well or badly.
+func finished(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}

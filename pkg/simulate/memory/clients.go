@@ -1,0 +1,138 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/kubernetes"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/testing"
+	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	coschedulingfake "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned/fake"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	volcanofake "volcano.sh/apis/pkg/client/clientset/versioned/fake"
+
+	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+)
+
+// newScheme returns the scheme of all kinds the API can hold.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(kubescheme.AddToScheme(scheme), volcano.AddToScheme(scheme), coscheduling.AddToScheme(scheme))
+	if err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	return scheme, nil
+}
+
+func resourceOf(gvk schema.GroupVersionKind) schema.GroupVersionResource {
+	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+	return gvr
+}
+
+// Kube returns a client of the API. The clients are client-go's fakes with nothing of their own behind them.
+func (a *API) Kube() kubernetes.Interface {
+	c := &kubefake.Clientset{}
+	a.serve(&c.Fake)
+	return c
+}
+
+// Groups returns clients of the group APIs, both of which are served.
+func (a *API) Groups() informer.Clients {
+	groups, coschedulingGroups := &volcanofake.Clientset{}, &coschedulingfake.Clientset{}
+	a.serve(&groups.Fake)
+	a.serve(&coschedulingGroups.Fake)
+	return informer.Clients{
+		Discovery: &fakediscovery.FakeDiscovery{Fake: &testing.Fake{Resources: []*metav1.APIResourceList{
+			{GroupVersion: volcano.SchemeGroupVersion.String()},
+			{GroupVersion: coscheduling.SchemeGroupVersion.String()},
+		}}},
+		Volcano:      groups,
+		Coscheduling: coschedulingGroups,
+	}
+}
+
+// serve has a fake clientset answered by the API.
+func (a *API) serve(f *testing.Fake) {
+	a.fakes = append(a.fakes, f)
+	tracked := testing.ObjectReaction(a)
+	f.AddReactor("*", "*", func(action testing.Action) (bool, runtime.Object, error) {
+		handled, o, err := a.act(action, tracked)
+		if !handled && err == nil {
+			err = fmt.Errorf("%s %s: not supported in memory", action.GetVerb(), action.GetResource().Resource)
+		}
+		return true, o, err
+	})
+	f.AddWatchReactor("*", func(action testing.Action) (bool, watch.Interface, error) {
+		var opts []metav1.ListOptions
+		if w, ok := action.(testing.WatchActionImpl); ok {
+			opts = append(opts, w.ListOptions)
+		}
+		w, err := a.Watch(action.GetResource(), action.GetNamespace(), opts...)
+		return true, w, err
+	})
+}
+
+// Trim forgets what nobody will ask for any more: what the clients did, and the past of the objects. A watch that
+// begins before it is refused as expired, so that its client lists again.
+func (a *API) Trim() {
+	for _, f := range a.fakes {
+		f.ClearActions()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.trimmed = a.version
+	for _, r := range a.resources {
+		r.history = nil
+	}
+}
+
+// act performs one call of a client.
+func (a *API) act(action testing.Action, tracked testing.ReactionFunc) (bool, runtime.Object, error) {
+	switch act := action.(type) {
+	case testing.CreateActionImpl:
+		switch o := act.Object.(type) {
+		case *corev1.Binding:
+			return true, o, a.bind(act.Namespace, o)
+		case *policyv1.Eviction:
+			return true, o, a.evict(act.Namespace, o.Name, o.DeleteOptions)
+		case *policyv1beta1.Eviction:
+			return true, o, a.evict(act.Namespace, o.Name, o.DeleteOptions)
+		}
+	case testing.DeleteCollectionActionImpl:
+		return true, nil, a.deleteAll(act)
+	}
+	return tracked(action)
+}
+
+// deleteAll deletes the objects that match.
+func (a *API) deleteAll(action testing.DeleteCollectionActionImpl) error {
+	match, err := matcherOf(action.Resource, action.Namespace, []metav1.ListOptions{action.ListOptions})
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	objects := a.sorted(action.Resource)
+	a.mu.Unlock()
+	for _, o := range objects {
+		if match.matches(o) {
+			if err := a.Delete(action.Resource, o.GetNamespace(), o.GetName(), action.DeleteOptions); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scenario reads the objects of a simulation from YAML files: nodes, queues, PodGroups, pods and what bears on
+// them. It fills in what admission, controllers and kubelets would have, so that a scenario says only what matters.
+package scenario
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+)
+
+// Object is an object of a scenario.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// kind is a kind that a scenario may hold.
+type kind struct {
+	version    schema.GroupVersion
+	object     Object
+	namespaced bool
+}
+
+// kinds are all kinds a scenario may hold, in the order in which they are listed to users.
+var kinds = []kind{
+	{corev1.SchemeGroupVersion, &corev1.Namespace{}, false},
+	{corev1.SchemeGroupVersion, &corev1.Node{}, false},
+	{corev1.SchemeGroupVersion, &corev1.Pod{}, true},
+	{corev1.SchemeGroupVersion, &corev1.ResourceQuota{}, true},
+	{policyv1.SchemeGroupVersion, &policyv1.PodDisruptionBudget{}, true},
+	{schedulingv1.SchemeGroupVersion, &schedulingv1.PriorityClass{}, false},
+	{volcano.SchemeGroupVersion, &volcano.PodGroup{}, true},
+	{volcano.SchemeGroupVersion, &volcano.Queue{}, false},
+	{coscheduling.SchemeGroupVersion, &coscheduling.PodGroup{}, true},
+}
+
+// name is the kind's name.
+func (k kind) name() string {
+	name := fmt.Sprintf("%T", k.object)
+	return name[strings.LastIndex(name, ".")+1:]
+}
+
+// kindOf returns the kind of a version and name; false when a scenario cannot hold it.
+func kindOf(apiVersion, name string) (kind, bool) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.version.String() == apiVersion && k.name() == name })
+	if i < 0 {
+		return kind{}, false
+	}
+	return kinds[i], true
+}
+
+// kindOfObject returns the kind of an object that a scenario holds.
+func kindOfObject(o Object) kind {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return reflect.TypeOf(k.object) == reflect.TypeOf(o) })
+	return kinds[i]
+}
+
+// allKinds lists the kinds for an error message.
+func allKinds() string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, fmt.Sprintf("%s (%s)", k.name(), k.version))
+	}
+	return strings.Join(names, ", ") + ", List (v1)"
+}
+
+// decoder reads the kinds strictly.
+var decoder = func() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	for _, k := range kinds {
+		scheme.AddKnownTypes(k.version, k.object)
+	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+}()

@@ -1,0 +1,201 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// glance is how often it is looked whether the scheduler has come to rest.
+	glance = time.Millisecond
+	// pause is the simulated time between two rounds. It is longer than anything the scheduler waits for before it
+	// says why a job waits.
+	pause = 5 * time.Second
+	// horizon is the simulated time in which a round waits for what the scheduler does by the clock.
+	horizon = time.Minute
+	// mostCycles and cyclesAPod bound the scheduling cycles of one round.
+	mostCycles = 1000
+	cyclesAPod = 100
+	// mostFlushes bounds how often status is written before a round is over.
+	mostFlushes = 1000
+)
+
+// round lets the scheduler do all it can.
+func (c *cluster) round() (Round, error) {
+	bound, disrupted := c.api.Bound(), len(c.api.Disruptions())
+	pods, err := c.pods()
+	if err != nil {
+		return Round{}, err
+	}
+	c.limit = c.sched.SchedulingQueue.SchedulingCycle() + mostCycles + cyclesAPod*int64(len(pods))
+	end := c.clock.Now().Add(horizon)
+	for range mostFlushes {
+		if err := c.rest(); err != nil {
+			return Round{}, err
+		}
+		wrote, err := c.flush()
+		if err != nil {
+			return Round{}, err
+		}
+		if !wrote && !c.sleep(end) {
+			c.api.Trim()
+			return Round{Bound: c.api.Bound() - bound, Disrupted: len(c.api.Disruptions()) - disrupted}, nil
+		}
+	}
+	return Round{}, fmt.Errorf("the scheduler does not come to rest: it has written status %d times in this round", mostFlushes)
+}
+
+// rest waits until the scheduler waits.
+func (c *cluster) rest() error {
+	c.engine.Dispatcher.Resume()
+	return c.wait(func() string {
+		if c.sched.SchedulingQueue.SchedulingCycle() > c.limit {
+			return endless
+		}
+		return c.moving()
+	})
+}
+
+// endless is what is moving when a round does not come to rest.
+const endless = "endless"
+
+// flush has the status writer write what differs, while the dispatcher is held, so that it takes in the consequences
+// together. It reports whether anything was written.
+func (c *cluster) flush() (wrote bool, err error) {
+	c.engine.Dispatcher.Hold()
+	before := c.api.Version()
+	if err := c.engine.Writer.Flush(c.ctx); err != nil {
+		return false, fmt.Errorf("writing status: %w", err)
+	}
+	return c.api.Version() != before, c.wait(c.receipts.undelivered)
+}
+
+// sleep lets time pass until the scheduler means to do something by the clock. It returns false when there is nothing
+// of that kind before the end.
+func (c *cluster) sleep(end time.Time) bool {
+	if _, next := c.engine.Dispatcher.Quiet(); !next.IsZero() && !next.After(end) {
+		c.clock.SetTime(next)
+		return true
+	}
+	if failed := c.sched.SchedulingQueue.PodsInBackoffQ(); len(failed) > 0 && c.clock.Now().Before(end) {
+		c.clock.Step(time.Duration(c.options.Config.PodMaxBackoffSeconds) * time.Second)
+		pods := make(map[string]*corev1.Pod, len(failed))
+		for _, p := range failed {
+			pods[p.Namespace+"/"+p.Name] = p
+		}
+		c.sched.SchedulingQueue.Activate(klog.FromContext(c.ctx), pods)
+		return true
+	}
+	if c.clock.Now().Before(end.Add(pause - horizon)) {
+		c.clock.Step(pause)
+		return true
+	}
+	return false
+}
+
+// moving says what of the scheduler is still moving; empty when nothing is. Work that is handed on while the questions
+// are asked is found by asking twice, or has left a later version or scheduling cycle.
+func (c *cluster) moving() string {
+	version, cycle := c.api.Version(), c.sched.SchedulingQueue.SchedulingCycle()
+	for _, question := range []func() string{c.working, c.lagging, c.working} {
+		if moving := question(); moving != "" {
+			return moving
+		}
+	}
+	if c.api.Version() != version || c.sched.SchedulingQueue.SchedulingCycle() != cycle {
+		return "objects change"
+	}
+	return ""
+}
+
+// working says which part of the scheduler has something to do; empty when none.
+func (c *cluster) working() string {
+	if undelivered := c.receipts.undelivered(); undelivered != "" {
+		return undelivered
+	}
+	if quiet, _ := c.engine.Dispatcher.Quiet(); !quiet {
+		// The time at which it means to act may have come while it was not looking.
+		c.engine.Dispatcher.Resume()
+		return "the dispatcher has jobs to look at"
+	}
+	if active := c.sched.SchedulingQueue.PodsInActiveQ(); len(active) > 0 {
+		return fmt.Sprintf("%d pods wait to be scheduled, the first is %s/%s", len(active), active[0].Namespace, active[0].Name)
+	}
+	if flying := c.sched.SchedulingQueue.InFlightPods(); len(flying) > 0 {
+		return fmt.Sprintf("%d pods are being scheduled, the first is %s/%s", len(flying), flying[0].Namespace, flying[0].Name)
+	}
+	if !c.asking.Load() {
+		return "the scheduling loop is at work"
+	}
+	return ""
+}
+
+// lagging says which part of the scheduler has not taken note yet of what another part did; empty when none.
+func (c *cluster) lagging() string {
+	if !maps.Equal(c.engine.Dispatcher.Reasons(), c.engine.Writer.Reasons()) {
+		return "reasons for waiting are being told"
+	}
+	pods, err := c.pods()
+	if err != nil {
+		return err.Error()
+	}
+	pending, _ := c.sched.SchedulingQueue.PendingPods()
+	queued := make(map[types.UID]bool, len(pending))
+	for _, p := range pending {
+		queued[p.UID] = true
+	}
+	for _, p := range pods {
+		if _, ours := c.sched.Profiles[p.Spec.SchedulerName]; !ours || p.Spec.NodeName != "" || finished(p) {
+			continue
+		}
+		if assumed, err := c.sched.Cache.IsAssumedPod(p); err != nil || assumed {
+			return fmt.Sprintf("pod %s/%s is being bound", p.Namespace, p.Name)
+		}
+		if !queued[p.UID] && p.DeletionTimestamp == nil {
+			return fmt.Sprintf("pod %s/%s is between binding and the queue", p.Namespace, p.Name)
+		}
+	}
+	return ""
+}
+
+// wait waits until moving returns "". It gives up when the answer does not change for too long.
+func (c *cluster) wait(moving func() string) error {
+	patience := time.NewTimer(c.options.Patience)
+	defer patience.Stop()
+	look := time.NewTicker(glance)
+	defer look.Stop()
+	type state struct {
+		moving  string
+		version uint64
+		cycle   int64
+	}
+	var last state
+	for {
+		now := state{moving(), c.api.Version(), c.sched.SchedulingQueue.SchedulingCycle()}
+		switch {
+		case now.moving == "":
+			return nil
+		case now.moving == endless:
+			return fmt.Errorf("the scheduler does not come to rest: after %d scheduling cycles in this round, %s", c.limit, c.moving())
+		case now != last:
+			patience.Reset(c.options.Patience)
+		}
+		last = now
+		select {
+		case <-look.C:
+		case <-patience.C:
+			return fmt.Errorf("nothing has happened for %s, and yet %s", c.options.Patience, now.moving)
+		case <-c.ctx.Done():
+			return fmt.Errorf("%w while %s", context.Cause(c.ctx), now.moving)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulate runs the real scheduler on objects in memory: the same plugins, dispatcher and status writer as in a
+// cluster, on clients behind which there is no server. It answers what would be placed where, and what would wait and
+// why, without a cluster.
+//
+// A simulation proceeds in rounds. In a round the scheduler does all it can; between two rounds kubelets start the pods
+// that were bound and remove those that were evicted. Time is simulated: nothing depends on how fast the machine is.
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+)
+
+// Options say how a simulation is run.
+type Options struct {
+	// Config is the scheduler's configuration with defaults; see ReadConfig.
+	Config *schedulerconfig.KubeSchedulerConfiguration
+	// Rounds ends the simulation after so many; 0: when a round changes nothing.
+	Rounds int
+	// Recreate has a pod of the same name and spec come back for each that was evicted, as the youngest.
+	Recreate bool
+	// Now is when the simulation begins.
+	Now time.Time
+	// Patience is how long (of real time) nothing at all may happen while something is still moving; 0: a minute. It
+	// only bounds how long a fault of the scheduler is waited for.
+	Patience time.Duration
+	// Progress, if not nil, is told of each round that ends.
+	Progress func(Round)
+}
+
+// Round is what happened in one round.
+type Round struct {
+	// Number counts from 1.
+	Number int
+	// Bound and Disrupted count the pods that were bound, and those evicted or deleted, in this round.
+	Bound, Disrupted int
+}
+
+const (
+	// defaultPatience is the default of Options.Patience.
+	defaultPatience = time.Minute
+	// mostRounds bounds a simulation without a number of rounds.
+	mostRounds = 1000
+)
+
+// Run simulates. The objects are those of scenario.Complete and are not changed.
+func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, error) {
+	if o.Config == nil {
+		return nil, errors.New("simulating: the options have no scheduler configuration")
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	c, err := newCluster(ctx, objects, o)
+	if err != nil {
+		return nil, err
+	}
+	defer c.stop()
+	if err := c.start(); err != nil {
+		return nil, err
+	}
+	result := &Result{Initial: c.initial}
+	limit := o.Rounds
+	if limit == 0 {
+		limit = mostRounds
+	}
+	for number := 1; number <= limit && !result.Settled; number++ {
+		if number > 1 {
+			if err := c.betweenRounds(); err != nil {
+				return nil, err
+			}
+		}
+		round, err := c.round()
+		if err != nil {
+			return nil, fmt.Errorf("round %d: %w", number, err)
+		}
+		round.Number = number
+		if o.Progress != nil {
+			o.Progress(round)
+		}
+		result.Rounds, result.Settled = number, round.Bound == 0 && round.Disrupted == 0
+	}
+	if o.Rounds == 0 && !result.Settled {
+		return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", mostRounds)
+	}
+	return result, c.collect(result)
+}
