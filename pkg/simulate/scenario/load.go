@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -136,6 +137,24 @@ func (d document) decode() ([]Sourced, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d, err)
 	}
+	objects, err := d.decodeJSON(data)
+	if err == nil {
+		return objects, nil
+	}
+	// "y" or "no" is a bool to kubectl's parser and a string by YAML 1.2. Where a bool will not do the string is meant.
+	var content any
+	if newer := yamlv3.Unmarshal(padded, &content); newer == nil {
+		if data, newer = json.Marshal(content); newer == nil {
+			if objects, newer := d.decodeJSON(data); newer == nil {
+				return objects, nil
+			}
+		}
+	}
+	return nil, err
+}
+
+// decodeJSON reads the objects of a document that was turned into JSON.
+func (d document) decodeJSON(data []byte) ([]Sourced, error) {
 	var meta metav1.TypeMeta
 	if err := json.Unmarshal(data, &meta); err != nil {
 		return nil, fmt.Errorf("%s: not an object with apiVersion and kind", d)
@@ -168,7 +187,7 @@ func (d document) items(data []byte) ([]Sourced, error) {
 	var objects []Sourced
 	var errs []error
 	for i, item := range list.Items {
-		read, err := document{file: d.file, number: d.number, line: d.line, item: i + 1, data: item.Raw}.decode()
+		read, err := document{file: d.file, number: d.number, line: d.line, item: i + 1}.decodeJSON(item.Raw)
 		objects, errs = append(objects, read...), append(errs, err)
 	}
 	return objects, errors.Join(errs...)
