@@ -183,6 +183,17 @@ func (j *Job) Min() int {
 	return 1
 }
 
+// Ungrouped returns the job with no minimum: each task starts on its own.
+func (j *Job) Ungrouped() *Job {
+	if j.Group == nil || j.Group.MinMember <= 1 && len(j.Group.MinTaskMember) == 0 {
+		return j
+	}
+	loose, group := *j, *j.Group
+	group.MinMember, group.MinTaskMember = 0, nil
+	loose.Group = &group
+	return &loose
+}
+
 // roleMins are the role minimums in force. Volcano ignores them when their sum is above minMember.
 func (j *Job) roleMins() map[string]int {
 	if j.Group == nil || j.Group.MinMember < j.Group.roleTotal() {

@@ -35,7 +35,8 @@ func (p overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	}
 	return Reject, model.Reason{
 		Kind: model.NotAdmitted, Subject: "cluster " + string(over[0]),
-		Message: "resource in cluster is overused: " + strings.Join(details, ", "),
+		Message:   "resource in cluster is overused: " + strings.Join(details, ", "),
+		FromNodes: true,
 	}
 }
 

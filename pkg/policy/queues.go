@@ -106,14 +106,20 @@ func admitWithin(own, q *account.Queue, usage *account.Usage, j *Ranked) (Vote, 
 		return Permit, model.Reason{}
 	}
 	details := make([]string, len(over))
+	// More nodes help where it is the cluster that is too small, and not the queue's own bound.
+	nodes := true
 	for i, name := range over {
 		bound, _ := q.Real.Of(name)
+		if own, limited := q.Capability.Of(name); limited && own <= bound {
+			nodes = false
+		}
 		details[i] = fmt.Sprintf("insufficient %s (queue %q: %s held or promised, %s asked for, limit %s)", name, q.Name,
 			format(name, usage.Committed(name)), format(name, claim.Get(name)), format(name, int64(bound)))
 	}
 	return Reject, model.Reason{
 		Kind: model.NotAdmitted, Subject: "queue " + own.Name + " " + string(over[0]),
-		Message: "queue resource quota insufficient: " + strings.Join(details, ", "),
+		Message:   "queue resource quota insufficient: " + strings.Join(details, ", "),
+		FromNodes: nodes,
 	}
 }
 

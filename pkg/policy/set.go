@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,8 @@ type resourceName = corev1.ResourceName
 type Set struct {
 	// Enqueue: jobs are let into their queues by vote. Backfill: pods that ask for nothing are placed. Gangs: a job
 	// starts whole or not at all.
-	Enqueue, Backfill, Gangs bool
+	// Quotas: the resource quotas of namespaces are looked at.
+	Enqueue, Backfill, Gangs, Quotas bool
 
 	book *account.Book
 	// jobSharing: jobs are ordered by their share of the cluster.
@@ -134,6 +136,8 @@ func (s *Set) register(p *config.TierPlugin, policy any) {
 	switch h := policy.(type) {
 	case *sla:
 		s.deadlines = h
+	case *quota:
+		s.Quotas = true
 	case gang:
 		s.Gangs = p.Enabled(config.EnableJobReady)
 	}
@@ -233,6 +237,16 @@ func (s *Set) Bars(job *model.Job) model.Reason {
 	return model.QueueRefuses(q.Spec, job)
 }
 
+// Outgrows reports whether the job's minimum alone is more than its queue is due, so that it could never start within
+// that.
+func (s *Set) Outgrows(q *account.Queue, job *model.Job) bool {
+	if s.book.Mode() != account.Proportion || !job.Requirement().Gang {
+		return false
+	}
+	due := Bound{Queue: q, Limit: resource.Limit{Amounts: q.Deserved}, Held: job.Usage.Allocated}
+	return due.refuses(job.Need()) != (model.Reason{})
+}
+
 // Overused says that the queue holds all it is due; the zero Reason when it does not.
 func (s *Set) Overused(q *account.Queue) model.Reason {
 	if anyOf(s.overusers, func(p Overuser) bool { return p.Overused(q) }) {
@@ -255,6 +269,15 @@ func (s *Set) Budget(q *account.Queue, borrowing bool) *Budget {
 		})
 	}
 	return b
+}
+
+// Clone returns a budget of its own with what was taken so far.
+func (b *Budget) Clone() *Budget {
+	c := &Budget{bounds: slices.Clone(b.bounds)}
+	for i := range c.bounds {
+		c.bounds[i].Held = c.bounds[i].Held.Clone()
+	}
+	return c
 }
 
 // Refuses says which limit keeps the queue from taking so much more; the zero Reason when none does.

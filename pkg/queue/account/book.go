@@ -26,8 +26,8 @@ type Book struct {
 	// portion is total in another form; all is the usage of all jobs.
 	portion resource.Portion
 	all     Usage
-	// loosened counts the times that some queue's room may have grown.
-	loosened uint64
+	// loosened counts the times that some queue's room may have grown; freed those that promises may have shrunk.
+	loosened, freed uint64
 }
 
 // posting is what a job adds to its queue.
@@ -98,8 +98,11 @@ func (b *Book) SetJob(key model.JobKey, job *model.Job) {
 	if b.mode == Proportion && (moved || !before.usage.Requested.Equal(after.usage.Requested)) {
 		b.uneven = true
 	}
-	if known && (moved || !covers(after.usage.Allocated, before.usage.Allocated) || !covers(after.usage.Inqueue, before.usage.Inqueue)) {
+	if known && (moved || !covers(after.usage.Allocated, before.usage.Allocated)) {
 		b.loosened++
+	}
+	if known && (moved || !after.usage.committedCovers(&before.usage)) {
+		b.freed++
 	}
 }
 
@@ -108,6 +111,18 @@ func covers(a, b resource.Vector) bool {
 	for _, x := range b {
 		if a.Get(x.Name) < x.Value {
 			return false
+		}
+	}
+	return true
+}
+
+// committedCovers reports whether what is committed is at least what o has, everywhere.
+func (u *Usage) committedCovers(o *Usage) bool {
+	for _, list := range []resource.Vector{o.Allocated, o.Inqueue} {
+		for _, x := range list {
+			if u.Committed(x.Name) < o.Committed(x.Name) {
+				return false
+			}
 		}
 	}
 	return true
@@ -153,6 +168,10 @@ func (b *Book) Queues() []*Queue { return b.sorted }
 // Loosened counts the times that a queue's room may have grown: as long as it does not change, a queue that had no room
 // has none.
 func (b *Book) Loosened() uint64 { return b.loosened }
+
+// Freed counts the times that what queues hold and have promised may have shrunk, or what they may hold grown: as long as
+// it does not change, a job that was not admitted on their account is not admitted now.
+func (b *Book) Freed() uint64 { return b.freed }
 
 // Update brings what queues are due up to date with what changed, and reports whether the queues themselves did. Calling
 // it again without a change costs nothing.
@@ -211,6 +230,7 @@ func (b *Book) divide() {
 		q.Share = q.share(b.mode)
 	}
 	b.loosened++
+	b.freed++
 }
 
 // ordered puts parents before their children.
