@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -42,6 +43,8 @@ type cluster struct {
 	running sync.WaitGroup
 
 	initial Figures
+	// boundIn is the round in which each pod was bound.
+	boundIn map[types.UID]int
 	// recreated is how many of the disrupted pods have come back, if they are to.
 	recreated int
 	// limit is the scheduling cycle at which a round that does not come to rest is given up.
@@ -54,7 +57,7 @@ var setFeatureDefaults = sync.OnceFunc(command.SetFeatureDefaults)
 // newCluster builds everything and starts nothing.
 func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*cluster, error) {
 	setFeatureDefaults()
-	c := &cluster{options: o, clock: clocktesting.NewFakeClock(o.Now)}
+	c := &cluster{options: o, clock: clocktesting.NewFakeClock(o.Now), boundIn: map[types.UID]int{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	var err error
 	if c.api, err = memory.New(c.clock); err != nil {

@@ -41,6 +41,8 @@ type Pod struct {
 	// Node is empty while the pod waits.
 	Node  string   `json:"node,omitempty"`
 	State PodState `json:"state"`
+	// Round is the one in which the pod was bound; 0: it waits, or was on its node from the start.
+	Round int `json:"round,omitempty"`
 	// Message is why the pod waits, if the scheduler said so on the pod.
 	Message string `json:"message,omitempty"`
 }
@@ -113,7 +115,9 @@ func (c *cluster) collect(r *Result) error {
 		return err
 	}
 	for _, p := range pods {
-		r.Pods = append(r.Pods, podOf(p))
+		pod := podOf(p)
+		pod.Round = c.boundIn[p.UID]
+		r.Pods = append(r.Pods, pod)
 	}
 	r.Jobs = c.jobs(pods)
 	for q := range c.engine.State.Snapshot().Queues {

@@ -30,28 +30,38 @@ const (
 )
 
 // round lets the scheduler do all it can.
-func (c *cluster) round() (Round, error) {
-	bound, disrupted := c.api.Bound(), len(c.api.Disruptions())
+func (c *cluster) round(number int) (Round, error) {
+	before, disrupted := len(c.boundIn), len(c.api.Disruptions())
 	pods, err := c.pods()
 	if err != nil {
 		return Round{}, err
 	}
 	c.limit = c.sched.SchedulingQueue.SchedulingCycle() + mostCycles + cyclesAPod*int64(len(pods))
-	end := c.clock.Now().Add(horizon)
+	if err := c.act(c.clock.Now().Add(horizon)); err != nil {
+		return Round{}, err
+	}
+	for _, uid := range c.api.Bound()[before:] {
+		c.boundIn[uid] = number
+	}
+	c.api.Trim()
+	return Round{Number: number, Bound: len(c.boundIn) - before, Disrupted: len(c.api.Disruptions()) - disrupted}, nil
+}
+
+// act lets the scheduler do all it can, by events and by the clock until the end.
+func (c *cluster) act(end time.Time) error {
 	for range mostFlushes {
 		if err := c.rest(); err != nil {
-			return Round{}, err
+			return err
 		}
 		wrote, err := c.flush()
 		if err != nil {
-			return Round{}, err
+			return err
 		}
 		if !wrote && !c.sleep(end) {
-			c.api.Trim()
-			return Round{Bound: c.api.Bound() - bound, Disrupted: len(c.api.Disruptions()) - disrupted}, nil
+			return nil
 		}
 	}
-	return Round{}, fmt.Errorf("the scheduler does not come to rest: it has written status %d times in this round", mostFlushes)
+	return fmt.Errorf("the scheduler does not come to rest: it has written status %d times in this round", mostFlushes)
 }
 
 // rest waits until the scheduler waits.

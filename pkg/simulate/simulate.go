@@ -79,11 +79,10 @@ func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, er
 				return nil, err
 			}
 		}
-		round, err := c.round()
+		round, err := c.round(number)
 		if err != nil {
 			return nil, fmt.Errorf("round %d: %w", number, err)
 		}
-		round.Number = number
 		if o.Progress != nil {
 			o.Progress(round)
 		}

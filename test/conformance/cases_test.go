@@ -91,7 +91,7 @@ func expected(t *testing.T, dir string) (conformance.Facts, expectation) {
 // decide runs a case and returns the facts.
 func decide(t *testing.T, dir string, e expectation) (conformance.Facts, error) {
 	t.Helper()
-	objects, err := scenario.Load(os.DirFS(dir), ".")
+	objects, err := scenario.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func decide(t *testing.T, dir string, e expectation) (conformance.Facts, error) 
 	if err != nil {
 		return nil, err
 	}
-	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(-1)))
 	result, err := simulate.Run(klog.NewContext(t.Context(), logger), completed, simulate.Options{
 		Config: config, Rounds: e.Options.Cycles, Recreate: e.Options.Recreate, Now: begin,
 	})

@@ -42,8 +42,8 @@ type API struct {
 	// created counts objects, for UIDs and generated names.
 	created   uint64
 	resources map[schema.GroupVersionResource]*resource
-	// bound counts the bindings.
-	bound int
+	// bound are the pods that clients bound.
+	bound []types.UID
 	// disruptions are the pods that clients deleted or evicted, as they were.
 	disruptions []*corev1.Pod
 }
@@ -87,11 +87,11 @@ func (a *API) Version() uint64 {
 	return a.version
 }
 
-// Bound counts the pods that clients have bound.
-func (a *API) Bound() int {
+// Bound returns the UIDs of the pods that clients have bound, in that order.
+func (a *API) Bound() []types.UID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.bound
+	return slices.Clone(a.bound)
 }
 
 // Disruptions returns the pods that clients have deleted or evicted, as they were before, in that order. They are not

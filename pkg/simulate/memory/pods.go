@@ -54,7 +54,7 @@ func (a *API) bind(ns string, binding *corev1.Binding) error {
 	podutil.UpdatePodCondition(&pod.Status, &corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(a.clock.Now()),
 	})
-	a.bound++
+	a.bound = append(a.bound, pod.UID)
 	return a.replace(Pods, pod)
 }
 

@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
+	"os"
+	"path/filepath"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -37,21 +37,21 @@ func (d document) String() string {
 
 // Load reads a file, or the *.yaml and *.yml files of a directory in the order of their names. It reports all that is
 // wrong at once.
-func Load(fsys fs.FS, name string) ([]Sourced, error) {
-	files := []string{name}
-	info, err := fs.Stat(fsys, name)
+func Load(path string) ([]Sourced, error) {
+	files := []string{path}
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the scenario: %w", err)
 	}
 	if info.IsDir() {
-		if files, err = yamlFiles(fsys, name); err != nil {
+		if files, err = yamlFiles(path); err != nil {
 			return nil, err
 		}
 	}
 	var objects []Sourced
 	var errs []error
 	for _, file := range files {
-		data, err := fs.ReadFile(fsys, file)
+		data, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading the scenario: %w", err)
 		}
@@ -62,15 +62,15 @@ func Load(fsys fs.FS, name string) ([]Sourced, error) {
 }
 
 // yamlFiles lists the YAML files of a directory.
-func yamlFiles(fsys fs.FS, dir string) ([]string, error) {
-	entries, err := fs.ReadDir(fsys, dir)
+func yamlFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the scenario: %w", err)
 	}
 	var files []string
 	for _, entry := range entries {
-		if ext := path.Ext(entry.Name()); !entry.IsDir() && (ext == ".yaml" || ext == ".yml") {
-			files = append(files, path.Join(dir, entry.Name()))
+		if ext := filepath.Ext(entry.Name()); !entry.IsDir() && (ext == ".yaml" || ext == ".yml") {
+			files = append(files, filepath.Join(dir, entry.Name()))
 		}
 	}
 	if len(files) == 0 {

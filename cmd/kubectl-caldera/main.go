@@ -1,0 +1,41 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-caldera is what users have of Caldera on their own machines. As a plugin of kubectl it is called by
+// "kubectl caldera".
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the default handling returns: a second one ends the process at once.
+	context.AfterFunc(ctx, stop)
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "kubectl-caldera",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl caldera"},
+		Short:         "Look into the batch scheduler Caldera",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(simulate.New())
+	return root
+}
