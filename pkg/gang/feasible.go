@@ -4,8 +4,6 @@
 package gang
 
 import (
-	"slices"
-
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -29,25 +27,7 @@ func MayFit(job *model.Job, totals model.Totals) bool {
 	if count < must {
 		return false
 	}
-	return leastSum(fitting, must, totals.Allocatable).Exceeding(totals.Idle()) == nil
-}
-
-// leastSum is, for each resource, the least that any choice of n tasks asks for.
-func leastSum(demands []model.Demand, n int, names resource.Vector) resource.Vector {
-	sum := make(resource.Vector, 0, len(names))
-	for _, a := range names {
-		slices.SortFunc(demands, func(x, y model.Demand) int {
-			return int(min(1, max(-1, x.Request.Get(a.Name)-y.Request.Get(a.Name))))
-		})
-		total, left := int64(0), n
-		for _, d := range demands {
-			k := min(left, d.Count)
-			total += int64(k) * d.Request.Get(a.Name)
-			left -= k
-		}
-		sum = append(sum, resource.Amount{Name: a.Name, Value: total})
-	}
-	return sum
+	return listed(model.LeastSum(fitting, must), totals.Allocatable).Exceeding(totals.Idle()) == nil
 }
 
 // listed keeps the resources of v that the nodes list.

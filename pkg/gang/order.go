@@ -45,10 +45,14 @@ func (q *quota) take(role string) {
 	q.open--
 }
 
+// TaskOrder compares two tasks of a job before their names and ages do: negative when a goes first, zero without an
+// opinion.
+type TaskOrder func(a, b *model.Task) int
+
 // inOrder returns the placeable tasks of a job in the order in which a turn tries them: tasks of roles that are below
 // their minimum, then by Volcano's task order; best-effort tasks last. A turn for one more task only needs the first of
 // each class, which spares the thousands of waiting tasks of an elastic job their sorting.
-func inOrder(job *model.Job) []*model.Task {
+func (o TaskOrder) inOrder(job *model.Job) []*model.Task {
 	r := job.Requirement()
 	tasks := make([]*model.Task, 0, len(job.Pending))
 	first := map[model.Class]int{}
@@ -61,20 +65,20 @@ func inOrder(job *model.Job) []*model.Task {
 		case r.Gang || !known:
 			first[t.Class] = len(tasks)
 			tasks = append(tasks, t)
-		case compareInTurn(r.Roles, t, tasks[i]) < 0:
+		case o.compareInTurn(r.Roles, t, tasks[i]) < 0:
 			tasks[i] = t
 		}
 	}
-	slices.SortFunc(tasks, func(a, b *model.Task) int { return compareInTurn(r.Roles, a, b) })
+	slices.SortFunc(tasks, func(a, b *model.Task) int { return o.compareInTurn(r.Roles, a, b) })
 	return tasks
 }
 
 // Lead returns the task that a turn of the job tries first, or nil when none may be placed.
-func Lead(job *model.Job) *model.Task {
+func (o TaskOrder) Lead(job *model.Job) *model.Task {
 	roles := job.Requirement().Roles
 	var lead *model.Task
 	for _, t := range job.Tasks {
-		if t.Placeable() && (lead == nil || compareInTurn(roles, t, lead) < 0) {
+		if t.Placeable() && (lead == nil || o.compareInTurn(roles, t, lead) < 0) {
 			lead = t
 		}
 	}
@@ -82,22 +86,19 @@ func Lead(job *model.Job) *model.Task {
 }
 
 // compareInTurn puts tasks of roles that are below their minimum first, and best-effort tasks last.
-func compareInTurn(roles map[string]int, a, b *model.Task) int {
+func (o TaskOrder) compareInTurn(roles map[string]int, a, b *model.Task) int {
 	if a.BestEffort != b.BestEffort {
 		if b.BestEffort {
 			return -1
 		}
 		return 1
 	}
-	return cmp.Or(-cmp.Compare(min(roles[a.Role], 1), min(roles[b.Role], 1)), CompareTasks(a, b))
+	return cmp.Or(-cmp.Compare(min(roles[a.Role], 1), min(roles[b.Role], 1)), o(a, b), compareNames(a, b))
 }
 
-// CompareTasks is the order of the tasks of one job, negative when a goes first: higher priority, smaller index in the
-// name, older, smaller UID. Source: Volcano's TaskOrder with the priority plugin, and its tie-breaks.
-func CompareTasks(a, b *model.Task) int {
-	if c := -cmp.Compare(a.Priority, b.Priority); c != 0 {
-		return c
-	}
+// compareNames is the order of tasks that policies treat alike, negative when a goes first: smaller index in the name,
+// older, smaller UID. Source: the tie-breaks of Volcano's TaskOrder.
+func compareNames(a, b *model.Task) int {
 	return cmp.Or(
 		cmp.Compare(nameIndex(a.Pod.Name), nameIndex(b.Pod.Name)),
 		a.Created.Compare(b.Created),

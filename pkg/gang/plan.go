@@ -16,6 +16,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // Framework is the part of a scheduler profile that planning runs: its own plugins, on pods other than the one in
@@ -41,6 +42,8 @@ type Framework interface {
 type Planner struct {
 	// Framework is the profile that the pods belong to.
 	Framework Framework
+	// Order is the order in which the tasks of a job are tried.
+	Order TaskOrder
 	// NewState returns a cycle state that plugins recognise as a plan's.
 	NewState func() fwk.CycleState
 	// NewPodInfo parses a pod the way the scheduler's cache does.
@@ -72,34 +75,50 @@ type Plan struct {
 	Reason model.Reason
 }
 
-// Plan places as many of the tasks as the requirement asks for, in order, or none. Best-effort tasks of a gang are
+// Budget is what the job's queue may take.
+type Budget interface {
+	// Refuses says why so much more may not be taken; the zero Reason when it may.
+	Refuses(resource.Vector) model.Reason
+	// Take takes it.
+	Take(resource.Vector)
+}
+
+// Request is what a turn asks the planner for.
+type Request struct {
+	Job *model.Job
+	// Budget returns the budget of the queue, as of the turn's begin; each call a new one.
+	Budget func() Budget
+}
+
+// Plan places as many of the tasks as the requirement asks for, in order, or none, within the budget. Best-effort tasks of a gang are
 // placed along with it where there is room. An error means that a plugin failed, not that the gang does not fit.
-func (p *Planner) Plan(ctx context.Context, job *model.Job) (Plan, error) {
+func (p *Planner) Plan(ctx context.Context, r Request) (Plan, error) {
 	nodes, err := p.Framework.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {
 		return Plan{}, fmt.Errorf("listing the snapshot's nodes: %w", err)
 	}
 	if len(nodes) == 0 {
-		return Plan{Reason: noNodes(job)}, nil
+		return Plan{Reason: noNodes(r.Job)}, nil
 	}
-	plan, remembered, err := p.attempt(ctx, job, nodes)
+	plan, remembered, err := p.attempt(ctx, r, nodes)
 	if err == nil && len(plan.Placements) == 0 && remembered {
 		// Nodes that an earlier plan ruled out may have room by now: only a look at all of them can refuse.
 		p.memo = memo{}
-		plan, _, err = p.attempt(ctx, job, nodes)
+		plan, _, err = p.attempt(ctx, r, nodes)
 	}
 	return plan, err
 }
 
 // attempt plans once, and reports whether it used what earlier plans found out.
-func (p *Planner) attempt(ctx context.Context, job *model.Job, nodes []fwk.NodeInfo) (plan Plan, remembered bool, err error) {
+func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) (plan Plan, remembered bool, err error) {
 	a := &attempt{
 		planner: p,
-		job:     job,
+		job:     r.Job,
+		budget:  r.Budget(),
 		overlay: newOverlay(nodes),
 		classes: map[model.Class]*class{},
-		quota:   newQuota(job.Requirement()),
-		tasks:   inOrder(job),
+		quota:   newQuota(r.Job.Requirement()),
+		tasks:   p.Order.inOrder(r.Job),
 	}
 	defer func() {
 		a.undo(ctx)
@@ -122,6 +141,7 @@ var errHopeless = errors.New("the gang cannot fit")
 type attempt struct {
 	planner *Planner
 	job     *model.Job
+	budget  Budget
 	overlay *overlay
 	classes map[model.Class]*class
 	quota   quota
@@ -136,6 +156,8 @@ type attempt struct {
 	scanned int
 	// short is the first class for which no node was left while it was still needed.
 	short *class
+	// refused is why the queue's budget did not allow a task; zero when it allowed all.
+	refused model.Reason
 	// bound is an upper bound of what can be placed, when that was enough to give up.
 	bound int
 }
@@ -191,6 +213,12 @@ func (a *attempt) pass(ctx context.Context, tasks []*model.Task) (left []*model.
 
 // place puts one task on the best node of its class; false when no node is left.
 func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
+	if reason := a.budget.Refuses(t.Request); reason != (model.Reason{}) {
+		if a.refused == (model.Reason{}) {
+			a.refused = reason
+		}
+		return false, nil
+	}
 	c, err := a.classOf(ctx, t)
 	if err != nil {
 		return false, err
@@ -213,6 +241,7 @@ func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
 		if !ok {
 			continue
 		}
+		a.budget.Take(t.Request)
 		a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
 		return true, a.record(ctx, c, e)
 	}

@@ -249,7 +249,7 @@ func TestEqualJobsInARowAreSpread(t *testing.T) {
 		w := newWorld(t, shapes, running)
 		planner := *w.planner
 		remembering.planner.Framework = planner.Framework
-		plan, err := remembering.planner.Plan(t.Context(), w.job(g))
+		plan, err := remembering.planner.Plan(t.Context(), asking(w.job(g)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestNodesThatWereFullAreLookedAtAgain(t *testing.T) {
 	}
 	second := newWorld(t, shapes, []*corev1.Pod{onNode(pod("a-0", "2"), "node-0"), onNode(pod("a-1", "2"), "node-0")})
 	first.planner.Framework = second.planner.Framework
-	plan, err := first.planner.Plan(t.Context(), second.job(gangOf("b", 2, 2, "2", plain)))
+	plan, err := first.planner.Plan(t.Context(), asking(second.job(gangOf("b", 2, 2, "2", plain))))
 	if err != nil || len(plan.Placements) != 2 {
 		t.Errorf("%d placed, want 2 on the node that is free now: %s, %v", len(plan.Placements), plan.Reason.Text(), err)
 	}

@@ -78,6 +78,9 @@ func rank(reason string) int {
 
 // reason explains why the requirement of the turn cannot be met: how far the plan got, what is short, by how much.
 func (a *attempt) reason() model.Reason {
+	if a.short == nil && a.refused != (model.Reason{}) {
+		return a.refused
+	}
 	total := a.job.Min()
 	if !a.quota.gang {
 		total = a.job.Counts.Ready() + 1

@@ -28,6 +28,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
 // world is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile.
@@ -81,6 +82,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod) *world {
 		state.UpsertPod(p)
 	}
 	return &world{state: state, planner: &gang.Planner{
+		Order:              func(a, b *model.Task) int { return int(b.Priority) - int(a.Priority) },
 		Framework:          f,
 		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
 		NewPodInfo:         func(p *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(p) },
@@ -192,9 +194,14 @@ func (w *world) job(g gangSpec) *model.Job {
 
 func (w *world) plan(tb testing.TB, job *model.Job) gang.Plan {
 	tb.Helper()
-	plan, err := w.planner.Plan(tb.Context(), job)
+	plan, err := w.planner.Plan(tb.Context(), asking(job))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return plan
+}
+
+// asking asks for a job whose queue has room for all of it.
+func asking(job *model.Job) gang.Request {
+	return gang.Request{Job: job, Budget: func() gang.Budget { return &policy.Budget{} }}
 }

@@ -183,6 +183,9 @@ func (j *Job) Min() int {
 	return 1
 }
 
+// LetIn reports whether the job may have turns as far as its queue is concerned: it was admitted, or has tasks on nodes.
+func (j *Job) LetIn() bool { return j.Admitted || j.Counts.Ready() > j.Counts.ByStatus[Succeeded] }
+
 // Ungrouped returns the job with no minimum: each task starts on its own.
 func (j *Job) Ungrouped() *Job {
 	if j.Group == nil || j.Group.MinMember <= 1 && len(j.Group.MinTaskMember) == 0 {

@@ -19,9 +19,9 @@ import (
 // tasks are how many tasks of a job are in which state.
 type tasks map[model.Status]int
 
-// jobOf returns a job with a minimum. Its terminating tasks are on nodes.
+// jobOf returns a job with a minimum that was let into its queue. Its terminating tasks are on nodes.
 func jobOf(least int, n tasks) *model.Job {
-	job := &model.Job{Group: &model.Group{MinMember: least}}
+	job := &model.Job{Group: &model.Group{MinMember: least}, Admitted: true}
 	for s, count := range n {
 		job.Counts.ByStatus[s] = count
 	}
@@ -35,17 +35,26 @@ func neverPlaced(job *model.Job) *model.Job {
 	return job
 }
 
+// outside makes a job one that was not let into its queue.
+func outside(job *model.Job) *model.Job {
+	job.Admitted = false
+	return job
+}
+
 var (
 	noRoom   = model.Reason{Kind: model.NotEnoughResources, Message: "no room for 2 of 2 pods", Subject: "cpu", FromNodes: true}
 	noPods   = model.Reason{Kind: model.NotEnoughTasks, Message: "1 of 2 pods exist"}
 	gates    = model.Reason{Kind: model.SchedulingGated, Message: "2 of 2 pods carry scheduling gates"}
 	badGroup = model.Reason{Kind: model.InvalidPodGroup, Message: "spec.minMember is -1"}
 	noQueue  = model.Reason{Kind: model.QueueNotFound, Message: "queue \"q\" does not exist"}
+	refused  = model.Reason{Kind: model.NotAdmitted, Message: "resource in cluster is overused: overused cpu", FromNodes: true}
+	leftOut  = model.Reason{Kind: model.QueueMisconfigured, Message: "queue \"q\" is left out"}
+	inner    = model.Reason{Kind: model.QueueNotLeaf, Message: "queue \"q\" has queues below it"}
 	shut     = model.Reason{Kind: model.QueueClosed, Message: "queue \"q\" is Closed"}
 )
 
-// The examples of reference section 3.10 are marked (test) and (computed) as there. Where Caldera differs: there is no
-// admission yet, so a job that nothing but pods or room is missing for is Inqueue where Volcano says Pending.
+// The examples of reference section 3.10 are marked (test) and (computed) as there. Where Caldera differs: a job that
+// was let in stays Inqueue when it loses its members, where Volcano has it ask again.
 func TestPhase(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job    *model.Job
@@ -129,6 +138,24 @@ func TestPhase(t *testing.T) {
 		},
 		"scheduling gates": {
 			jobOf(2, tasks{model.Pending: 2}), gates, volcano.PodGroupInqueue,
+		},
+		"not let in yet": {
+			outside(jobOf(2, tasks{model.Pending: 2})), model.Reason{}, volcano.PodGroupPending,
+		},
+		"not let in, and no pods yet: its controller must make none": {
+			outside(jobOf(2, nil)), refused, volcano.PodGroupPending,
+		},
+		"it gave its admission back": {
+			jobOf(2, nil), refused, volcano.PodGroupPending,
+		},
+		"one that runs though nobody let it in": {
+			outside(jobOf(1, tasks{model.Running: 1, model.Pending: 1})), noRoom, volcano.PodGroupRunning,
+		},
+		"a misconfigured queue": {
+			jobOf(2, tasks{model.Pending: 2}), leftOut, volcano.PodGroupPending,
+		},
+		"a queue that takes no jobs": {
+			jobOf(2, tasks{model.Pending: 2}), inner, volcano.PodGroupPending,
 		},
 		"a queue that does not exist": {
 			jobOf(2, tasks{model.Pending: 2}), noQueue, volcano.PodGroupPending,

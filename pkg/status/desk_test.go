@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -72,7 +73,7 @@ func newDesk(t *testing.T, objects ...runtime.Object) *desk {
 	d.state.Observe(d.Notify)
 
 	factory := informers.NewSharedInformerFactory(d.kube, 0)
-	synced, err := informer.Core(d.state, factory)
+	synced, err := informer.Core(d.state, factory, false)
 	d.check(err)
 	factory.Start(t.Context().Done())
 	if !cache.WaitForCacheSync(t.Context().Done(), synced...) {
@@ -81,6 +82,10 @@ func newDesk(t *testing.T, objects ...runtime.Object) *desk {
 	d.check(informer.Groups(t.Context(), d.state, informer.Clients{
 		Discovery: everythingIsServed{}, Volcano: d.groups, Coscheduling: coschedulingfake.NewSimpleClientset(others...),
 	}))
+	// The PodGroup was let into its queue before.
+	d.state.Admit(train, true)
+	// What is scheduled by now makes one write.
+	time.Sleep(time.Second)
 	d.forget()
 	return d
 }

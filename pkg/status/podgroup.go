@@ -25,7 +25,7 @@ const readyReason = "tasks in gang are ready to be scheduled"
 // Desired is the status a PodGroup should have. now stamps conditions that change, id names the change.
 func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason, now metav1.Time, id string) volcano.PodGroupStatus {
 	after := *before.DeepCopy()
-	short := reason != (model.Reason{}) && (!job.Ready() || !admitted(reason)) && !onlyTerminating(job)
+	short := reason != (model.Reason{}) && (!job.Ready() || !admitted(job, reason)) && !onlyTerminating(job)
 	after.Phase = phase(job, reason, short)
 	after.Running = int32(job.Counts.ByStatus[model.Running])
 	after.Succeeded = int32(job.Counts.ByStatus[model.Succeeded])
@@ -74,7 +74,7 @@ func phase(job *model.Job, reason model.Reason, short bool) volcano.PodGroupPhas
 	switch {
 	case short && job.Counts.ByStatus[model.Running] > 0:
 		return volcano.PodGroupUnknown
-	case short && scheduled == 0 && !admitted(reason):
+	case short && scheduled == 0 && !admitted(job, reason):
 		return volcano.PodGroupPending
 	case job.Min() == 0 && scheduled == 0 && job.Counts.ByStatus[model.Pending] > 0:
 		// Volcano calls this Completed, because none of none is left to run. Without pods it is Completed here too:
@@ -84,19 +84,19 @@ func phase(job *model.Job, reason model.Reason, short bool) volcano.PodGroupPhas
 		return volcano.PodGroupCompleted
 	case scheduled >= job.Min():
 		return volcano.PodGroupRunning
-	case admitted(reason):
+	case admitted(job, reason):
 		return volcano.PodGroupInqueue
 	}
 	return volcano.PodGroupPending
 }
 
-// admitted reports whether nothing but pods or room is missing.
-func admitted(reason model.Reason) bool {
+// admitted reports whether the job has been let into its queue and nothing but pods or room is missing.
+func admitted(job *model.Job, reason model.Reason) bool {
 	switch reason.Kind {
-	case model.InvalidPodGroup, model.QueueNotFound, model.QueueClosed:
+	case model.InvalidPodGroup, model.QueueNotFound, model.QueueClosed, model.QueueMisconfigured, model.QueueNotLeaf, model.NotAdmitted:
 		return false
 	}
-	return true
+	return job.LetIn()
 }
 
 // onlyTerminating is Volcano's exemption: a gang whose missing members terminate on their nodes, and that has none to
@@ -108,10 +108,6 @@ func onlyTerminating(job *model.Job) bool {
 
 // writeGroup brings the PodGroup's status up to date.
 func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, reason model.Reason) error {
-	if reason == (model.Reason{}) && job.Counts.Total() == 0 {
-		// A PodGroup without pods has no turns and so no reason; its queue still decides whether it may have pods.
-		reason = model.QueueRefuses(w.state.Queue(job.Queue), job)
-	}
 	after := Desired(job, group.Status, reason, metav1.NewTime(w.clock.Now()), string(uuid.NewUUID()))
 	if equal(group.Status, after) {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -51,4 +52,13 @@ func (w *Writer) ensureQueues(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// QueueFault records an event on a queue that is left out of scheduling, or that no longer is.
+func (w *Writer) QueueFault(queue *model.Queue, reason model.Reason) {
+	if reason == (model.Reason{}) {
+		w.recorder.Event(queue.Object, corev1.EventTypeNormal, "QueueAccepted", "the queue takes part in scheduling again")
+		return
+	}
+	w.recorder.Event(queue.Object, corev1.EventTypeWarning, string(reason.Kind), reason.Text())
 }

@@ -105,12 +105,8 @@ func (w *Writer) Notify(c model.Change) {
 	for _, t := range c.Malformed {
 		w.recorder.Event(t.Pod, corev1.EventTypeWarning, "MalformedAnnotation", t.Problem)
 	}
-	if c.Events&model.QueueChanged != 0 {
-		for job := range w.state.Snapshot().Jobs {
-			if job.Group != nil && job.Key.Source == model.FromVolcano {
-				w.schedule(job.Key)
-			}
-		}
+	for _, complaint := range c.Complaints {
+		w.recorder.Event(complaint.Object, corev1.EventTypeWarning, "MalformedAnnotation", complaint.Problem)
 	}
 }
 

@@ -203,6 +203,8 @@ func TestAPodGroupWithoutPodsIsAnsweredAtOnce(t *testing.T) {
 		d := open(t)
 		_, err := d.groups.SchedulingV1beta1().PodGroups("ns").Create(t.Context(), podGroup(2), metav1.CreateOptions{})
 		d.check(err)
+		synctest.Wait()
+		d.state.Admit(train, true)
 		time.Sleep(100 * time.Millisecond)
 		if got := d.podGroup().Status.Phase; got != volcano.PodGroupInqueue {
 			t.Errorf("phase is %s, want Inqueue: its controller waits for that", got)
@@ -210,40 +212,23 @@ func TestAPodGroupWithoutPodsIsAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheQueueDecidesWhetherPodsAreMade(t *testing.T) {
+func TestAdmissionDecidesThePhase(t *testing.T) {
 	listFirst(t)
-	for name, tc := range map[string]struct {
-		before, after *volcano.Queue
-		want          volcano.PodGroupPhase
-	}{
-		"no such queue, then an open one": {nil, queue("q", volcano.QueueStateOpen), volcano.PodGroupInqueue},
-		"no such queue, then a shut one":  {nil, queue("q", volcano.QueueStateClosed), volcano.PodGroupPending},
-		"a shut queue is opened":          {queue("q", volcano.QueueStateClosed), queue("q", volcano.QueueStateOpen), volcano.PodGroupInqueue},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				objects := []runtime.Object{podGroup(2, inQueue("q"))}
-				if tc.before != nil {
-					objects = append(objects, tc.before)
-				}
-				d := open(t, objects...)
-				time.Sleep(collected)
-				if got := d.podGroup().Status.Phase; got != volcano.PodGroupPending {
-					t.Errorf("phase is %s at first, want Pending", got)
-				}
-				queues := d.groups.SchedulingV1beta1().Queues()
-				_, err := queues.Update(t.Context(), tc.after, metav1.UpdateOptions{})
-				if tc.before == nil {
-					_, err = queues.Create(t.Context(), tc.after, metav1.CreateOptions{})
-				}
-				d.check(err)
-				time.Sleep(collected)
-				if got := d.podGroup().Status.Phase; got != tc.want {
-					t.Errorf("phase is %s then, want %s", got, tc.want)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, podGroup(2))
+		d.state.Admit(train, false)
+		go d.Run(t.Context())
+		for _, step := range []struct {
+			admitted bool
+			want     volcano.PodGroupPhase
+		}{{false, volcano.PodGroupPending}, {true, volcano.PodGroupInqueue}, {false, volcano.PodGroupPending}} {
+			d.state.Admit(train, step.admitted)
+			time.Sleep(100 * time.Millisecond)
+			if got := d.podGroup().Status.Phase; got != step.want {
+				t.Fatalf("admitted is %t and the phase %s, want %s", step.admitted, got, step.want)
+			}
+		}
+	})
 }
 
 // The controller of a job creates its pods one after the other; that some are missing is said when it had its time.

@@ -91,7 +91,7 @@ func startCore(t *testing.T, state *model.State, objects ...runtime.Object) *fak
 func follow(t *testing.T, state *model.State, client *fake.Clientset) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	synced, err := informer.Core(state, factory)
+	synced, err := informer.Core(state, factory, true)
 	if err != nil {
 		t.Fatal(err)
 	}

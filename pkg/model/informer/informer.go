@@ -48,8 +48,9 @@ func replaced(before, after any) bool {
 	return okA && okB && a.GetUID() != b.GetUID()
 }
 
-// Core feeds the model from the scheduler's own informers. It returns what reports that all of it has been delivered.
-func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.InformerSynced, error) {
+// Core feeds the model from the scheduler's own informers, with resource quotas only if asked for. It returns what
+// reports that all of it has been delivered.
+func Core(state *model.State, factory informers.SharedInformerFactory, quotas bool) ([]cache.InformerSynced, error) {
 	storage := handlers(
 		func(any) { state.Raise(model.StorageChanged) },
 		func(any) { state.Raise(model.StorageChanged) })
@@ -57,10 +58,11 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 		func(any) { state.Raise(model.DevicesChanged) },
 		func(any) { state.Raise(model.DevicesChanged) })
 	var synced []cache.InformerSynced
-	for _, source := range []struct {
+	type source struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
-	}{
+	}
+	sources := []source{
 		{factory.Scheduling().V1().PriorityClasses().Informer(), handlers(
 			func(c *schedulingv1.PriorityClass) { state.UpsertPriorityClass(c.Name, c.Value, c.GlobalDefault) },
 			func(c *schedulingv1.PriorityClass) { state.DeletePriorityClass(c.Name) })},
@@ -79,7 +81,13 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 		{factory.Resource().V1().ResourceClaims().Informer(), devices},
 		{factory.Resource().V1().ResourceSlices().Informer(), devices},
 		{factory.Resource().V1().DeviceClasses().Informer(), devices},
-	} {
+	}
+	if quotas {
+		sources = append(sources, source{factory.Core().V1().ResourceQuotas().Informer(), handlers(
+			func(q *corev1.ResourceQuota) { state.UpsertQuota(resourceQuota(q)) },
+			func(q *corev1.ResourceQuota) { state.DeleteQuota(q.Namespace, q.Name) })})
+	}
+	for _, source := range sources {
 		registration, err := source.informer.AddEventHandler(source.handler)
 		if err != nil {
 			return nil, fmt.Errorf("watching cluster objects: %w", err)

@@ -14,6 +14,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
@@ -34,12 +36,19 @@ const Name = names.BatchQueue
 
 // New returns the factory of the plugin.
 func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-	return func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		args, ok := obj.(*config.BatchQueueArgs)
+		if !ok {
+			return nil, fmt.Errorf("want args to be of type BatchQueueArgs, got %T", obj)
+		}
+		if err := validation.ValidateBatchQueueArgs(nil, args); err != nil {
+			return nil, err
+		}
 		f, ok := handle.(framework.Framework)
 		if !ok {
 			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
 		}
-		if err := e.Attach(ctx, f, false); err != nil {
+		if err := e.Configure(ctx, f, args); err != nil {
 			return nil, err
 		}
 		return &BatchQueue{engine: e}, nil
@@ -50,9 +59,10 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 func (pl *BatchQueue) Name() string { return Name }
 
 // EventsToRegister returns nothing: a gating plugin that registers events has all its gated pods evaluated at each of
-// them. What can help a job that waits is watched by the dispatcher, which activates the pods itself.
+// them. What can help a job that waits is watched by the dispatcher, which activates the pods itself. By the time it is
+// called the plugins of all profiles exist, so it also starts what they share.
 func (pl *BatchQueue) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	return nil, nil
+	return nil, pl.engine.Start()
 }
 
 // Less puts the planned members of the turn first, so that nothing takes their nodes in between. All other pods sort

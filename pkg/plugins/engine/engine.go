@@ -1,14 +1,16 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine is what all plugins of one scheduler share: the model, the dispatcher, the status writer. Each plugin
-// factory attaches its profile; the first one builds the engine's parts.
+// Package engine is what all plugins of one scheduler share: the model, the dispatcher, the status writer. Plugin
+// factories, which run in no particular order, attach their profiles and configure the policies; when all plugins exist,
+// the engine starts.
 package engine
 
 import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +22,12 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
@@ -31,18 +35,21 @@ import (
 // Engine is shared by all plugins of a scheduler.
 type Engine struct {
 	State *model.State
-	// Dispatcher is nil until the first profile is attached.
+	// Dispatcher is nil before Start.
 	Dispatcher *dispatch.Dispatcher
 
-	// Writer is nil until the first profile is attached.
+	// Writer is nil before Start.
 	Writer *status.Writer
 
 	options  Options
+	policies *policy.Set
+	timeout  time.Duration
 	complete chan struct{}
 	leading  chan struct{}
 	leadOnce sync.Once
-	// mu guards the set-up, which plugin factories run one after the other.
-	mu sync.Mutex
+	// mu guards policies, timeout and start, which plugin factories set.
+	mu    sync.Mutex
+	start func() error
 }
 
 // Options are what an engine can be given instead of what it takes by itself. The zero value is right for a scheduler
@@ -67,6 +74,32 @@ func NewWith(o Options) *Engine {
 	return &Engine{State: model.NewState(), options: o, complete: make(chan struct{}), leading: make(chan struct{})}
 }
 
+// Configure sets the policies by which the engine decides, and the profile through which it acts. Upstream gives all
+// profiles the same arguments of the QueueSort plugin, so that the first call decides.
+func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args *config.BatchQueueArgs) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.policies != nil {
+		return nil
+	}
+	policies, err := policy.Compile(args)
+	if err != nil {
+		return err
+	}
+	e.policies, e.timeout = policies, args.AdmissionTimeout.Duration
+	e.start = sync.OnceValue(func() error { return e.build(ctx, handle) })
+	return nil
+}
+
+// Attach makes the pods of a profile tasks. Pods of profiles that are not attached are usage only.
+func (e *Engine) Attach(handle framework.Framework) { e.State.AddScheduler(handle.ProfileName()) }
+
+// Start builds the parts and begins to watch, once. All profiles must have been attached.
+func (e *Engine) Start() error { return e.start() }
+
+// CompareTasks is the order that the policies give to the tasks of a job; zero without an opinion.
+func (e *Engine) CompareTasks(a, b *model.Task) int { return e.policies.CompareTasks(a, b) }
+
 // Complete is closed once the model holds all that was there at the start. Nothing has been decided by then unless the
 // engine leads.
 func (e *Engine) Complete() <-chan struct{} { return e.complete }
@@ -74,19 +107,6 @@ func (e *Engine) Complete() <-chan struct{} { return e.complete }
 // Lead lets the engine act: hand out turns and write to the API server. Before, it only watches. It may be called
 // any number of times.
 func (e *Engine) Lead() { e.leadOnce.Do(func() { close(e.leading) }) }
-
-// Attach adds a profile. Its pods are tasks if batch is true; those of other profiles are usage only.
-func (e *Engine) Attach(ctx context.Context, handle framework.Framework, batch bool) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if batch {
-		e.State.AddScheduler(handle.ProfileName())
-	}
-	if e.Dispatcher != nil {
-		return nil
-	}
-	return e.build(ctx, handle)
-}
 
 // build creates the parts and begins to watch.
 func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
@@ -102,18 +122,20 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	}
 	e.Writer = writer
 	e.Dispatcher = dispatch.New(dispatch.Config{
-		State:    e.State,
-		Orderers: []dispatch.JobOrderer{dispatch.ByPriority{}},
-		MayFit:   gang.MayFit,
-		Lead:     gang.Lead,
-		Activate: func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
-		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
-		Report:   writer.Waits,
-		Clock:    e.options.Clock,
+		State:            e.State,
+		Policies:         e.policies,
+		AdmissionTimeout: e.timeout,
+		MayFit:           gang.MayFit,
+		Lead:             gang.TaskOrder(e.CompareTasks).Lead,
+		Activate:         func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
+		Settle:           func(members []types.UID, bind bool) { settle(handle, members, bind) },
+		Report:           writer.Waits,
+		Fault:            writer.QueueFault,
+		Clock:            e.options.Clock,
 	})
 	e.State.Observe(e.Dispatcher.Notify)
 	e.State.Observe(writer.Notify)
-	synced, err := informer.Core(e.State, handle.SharedInformerFactory())
+	synced, err := informer.Core(e.State, handle.SharedInformerFactory(), e.policies.Quotas)
 	if err != nil {
 		return err
 	}

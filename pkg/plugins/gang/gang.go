@@ -69,9 +69,7 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 		if !ok {
 			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
 		}
-		if err := e.Attach(ctx, f, true); err != nil {
-			return nil, err
-		}
+		e.Attach(f)
 		binder, err := defaultbinder.New(ctx, nil, handle)
 		if err != nil {
 			return nil, fmt.Errorf("building the binder: %w", err)
@@ -80,7 +78,7 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 			handle:  f,
 			engine:  e,
 			args:    *args,
-			planner: newPlanner(f),
+			planner: newPlanner(f, e.CompareTasks),
 			binder:  binder.(fwk.BindPlugin),
 			slots:   newSlots(int(args.BindConcurrency)),
 		}, nil
@@ -161,7 +159,9 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 	switch entry.Verdict {
 	case dispatch.Member:
 	case dispatch.Lead:
-		node, status := pl.lead(ctx, pod, entry.Job)
+		node, status := pl.lead(ctx, pod, gang.Request{
+			Job: entry.Job, Budget: func() gang.Budget { return entry.Budget.Clone() },
+		})
 		if !status.IsSuccess() {
 			return nil, status
 		}
@@ -174,9 +174,9 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 }
 
 // lead plans the turn and returns the node of the leading pod.
-func (pl *Gang) lead(ctx context.Context, pod *corev1.Pod, job *model.Job) (string, *fwk.Status) {
-	logger := klog.FromContext(ctx)
-	plan, err := pl.planner.Plan(ctx, job)
+func (pl *Gang) lead(ctx context.Context, pod *corev1.Pod, request gang.Request) (string, *fwk.Status) {
+	logger, job := klog.FromContext(ctx), request.Job
+	plan, err := pl.planner.Plan(ctx, request)
 	switch {
 	case err != nil:
 		pl.engine.Dispatcher.Errored(pod.UID, err)

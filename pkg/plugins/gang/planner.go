@@ -28,10 +28,11 @@ func planning(state fwk.CycleState) bool {
 }
 
 // newPlanner gives the planner what it needs of a profile.
-func newPlanner(f framework.Framework) *gang.Planner {
+func newPlanner(f framework.Framework, order gang.TaskOrder) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 	return &gang.Planner{
 		Framework: f,
+		Order:     order,
 		NewState: func() fwk.CycleState {
 			state := framework.NewCycleState()
 			state.Write(planKey, plan{})

@@ -28,15 +28,22 @@ func (d *Dispatcher) advance() time.Duration {
 	}
 	if d.running && d.turn == nil {
 		d.takeIn()
+		d.admit()
 		wake = d.revive()
 		if t := d.next(); t != nil {
 			d.turn = t
 			activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
 		}
 	}
-	reports, settlements := d.reports, d.settlements
-	d.reports, d.settlements = nil, nil
+	reports, settlements, admissions, faults := d.reports, d.settlements, d.admissions, d.faults
+	d.reports, d.settlements, d.admissions, d.faults = nil, nil, nil, nil
 	d.mu.Unlock()
+	for _, f := range faults {
+		d.cfg.Fault(f.queue, f.reason)
+	}
+	for _, a := range admissions {
+		d.cfg.State.Admit(a.job, a.admitted)
+	}
 	for _, s := range settlements {
 		d.cfg.Settle(s.members, s.bind)
 	}
@@ -81,91 +88,27 @@ func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 	return activate, nudgeAfter
 }
 
-// takeIn brings the order up to date with the jobs that changed.
-func (d *Dispatcher) takeIn() {
-	now := d.cfg.Clock.Now()
-	for key, w := range d.resting {
-		if !w.notBefore.After(now) {
-			d.changed[key] = true
-		}
-	}
-	if d.events&model.QueueChanged != 0 {
-		for key := range d.jobs {
-			d.changed[key] = true
-		}
-	}
-	for key := range d.changed {
-		d.refresh(key)
-	}
-	clear(d.changed)
-}
-
-// refresh puts a job where it belongs: in the lot of its like, or aside with the reason.
-func (d *Dispatcher) refresh(key model.JobKey) {
-	job := d.cfg.State.Head(key)
-	w := d.jobs[key]
-	if job == nil || !waits(job) {
-		if w != nil {
-			d.tell(w, model.Reason{})
-			d.leave(w)
-			delete(d.jobs, key)
-			delete(d.resting, key)
-		}
-		return
-	}
-	if w == nil {
-		w = &waiting{at: -1}
-		d.jobs[key] = w
-	}
-	w.job = job
-	if w.notBefore.After(d.cfg.Clock.Now()) {
-		d.leave(w)
-		d.resting[key] = w
-		return
-	}
-	delete(d.resting, key)
-	if reason := d.blocked(job); reason != (model.Reason{}) {
-		d.leave(w)
-		d.tell(w, reason)
-		return
-	}
-	d.join(w)
-}
-
-// waits reports whether a job has something to wait for: tasks without a node, members to make up its minimum, or a
-// PodGroup to be mended.
-func waits(job *model.Job) bool {
-	return job.Counts.Placeable() > 0 || job.Counts.PendingGated > 0 || job.Partial() ||
-		job.Blocked().Kind == model.InvalidPodGroup
-}
-
-// blocked says what keeps a job from having turns at all.
-func (d *Dispatcher) blocked(job *model.Job) model.Reason {
-	if reason := job.Blocked(); reason != (model.Reason{}) {
-		return reason
-	}
-	return model.QueueRefuses(d.cfg.State.Queue(job.Queue), job)
-}
-
 // join puts a job into the lot of its like. A job that changed is not parked for what it asked before.
 func (d *Dispatcher) join(w *waiting) {
-	key := keyOf(w.job)
+	key := keyOf(w.job.Job)
 	if w.lot != nil && w.lot.key != key {
 		d.leave(w)
 	}
 	l := d.lots[key]
 	if l == nil {
 		l = &lot{key: key, at: -1, jobs: heap.New(func(a, b *waiting) bool {
-			return compare(d.cfg.Orderers, a.job, b.job) < 0
+			return compareJobs(d.cfg.Policies, a, b) < 0
 		})}
 		d.lots[key] = l
 	}
 	w.lot = l
+	// While a lot is ready its place among others is that of its best job, so it is taken out while that may change.
+	d.unready(l)
 	l.jobs.Put(w)
-	if l.parked {
+	if l.parked || d.held[l] {
 		d.tell(w, l.reason)
 	} else {
-		d.ready.Put(l)
+		d.makeReady(l)
 	}
 }
 
@@ -176,15 +119,14 @@ func (d *Dispatcher) leave(w *waiting) {
 		return
 	}
 	w.lot = nil
-	// While a lot is in the ready heap its order is that of its best job, so it leaves the heap while that changes.
-	ready := d.ready.Has(l)
-	d.ready.Remove(l)
+	ready := d.unready(l)
 	l.jobs.Remove(w)
 	switch {
 	case l.jobs.Len() == 0:
 		delete(d.lots, l.key)
+		delete(d.held, l)
 	case ready:
-		d.ready.Put(l)
+		d.makeReady(l)
 	}
 }
 
@@ -209,7 +151,10 @@ func (d *Dispatcher) revive() time.Duration {
 			continue
 		}
 		l.parked = false
-		d.ready.Put(l)
+		d.makeReady(l)
+	}
+	for _, at := range d.expiries {
+		wake = min(wake, max(0, at.Sub(now)))
 	}
 	d.events = 0
 	return wake
@@ -220,7 +165,7 @@ func (d *Dispatcher) park(l *lot, reason model.Reason, missed model.Event) {
 	if l == nil {
 		return
 	}
-	d.ready.Remove(l)
+	d.unready(l)
 	l.parked = true
 	l.helps = helpedBy(l.best().job.Traits)
 	l.notBefore = time.Time{}
@@ -231,13 +176,7 @@ func (d *Dispatcher) park(l *lot, reason model.Reason, missed model.Event) {
 		l.checks--
 		l.notBefore = d.cfg.Clock.Now().Add(settle[l.checks])
 	}
-	changed := !l.reason.Same(reason)
-	l.reason = reason
-	for _, w := range l.jobs.Items() {
-		if changed || !w.reported.Same(reason) {
-			d.tell(w, reason)
-		}
-	}
+	d.give(l, reason)
 }
 
 // tell reports why a job waits, if that is news, be it in the numbers only.
@@ -247,30 +186,4 @@ func (d *Dispatcher) tell(w *waiting, reason model.Reason) {
 	}
 	w.reported = reason
 	d.reports = append(d.reports, report{job: w.job.Key, reason: reason})
-}
-
-// next takes the first job in order that may fit and begins its turn.
-func (d *Dispatcher) next() *turn {
-	if d.ready.Len() == 0 {
-		return nil
-	}
-	totals := d.cfg.State.Totals()
-	for d.ready.Len() > 0 {
-		l := d.ready.Top()
-		w := l.best()
-		// The first attempt is a full plan even when it must fail: its reason says what is short where.
-		if l.reason != (model.Reason{}) && !d.cfg.MayFit(w.job, totals) {
-			d.park(l, l.reason, 0)
-			continue
-		}
-		if job := d.cfg.State.Job(w.job.Key); job != nil {
-			if lead := d.cfg.Lead(job); lead != nil {
-				d.turns++
-				return &turn{number: d.turns, job: job.Key, lead: lead.Pod, progress: d.cfg.Clock.Now()}
-			}
-		}
-		// The job changed since it was taken in, and will be taken in again.
-		d.leave(w)
-	}
-	return nil
 }

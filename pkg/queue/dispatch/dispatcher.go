@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
 // The times of the dispatcher.
@@ -40,8 +40,11 @@ var settle = []time.Duration{time.Second, 100 * time.Millisecond}
 // Config is what a Dispatcher works with. All fields are required.
 type Config struct {
 	State *model.State
-	// Orderers decide which job goes first, in order of weight.
-	Orderers []JobOrderer
+	// Policies decide who goes first and how much a queue may hold. The dispatcher tells them of jobs and queues; nobody
+	// else may use them.
+	Policies *policy.Set
+	// AdmissionTimeout is how long an admitted job may be without pods; zero for ever.
+	AdmissionTimeout time.Duration
 	// MayFit is a cheap necessary condition for a plan to succeed.
 	MayFit func(*model.Job, model.Totals) bool
 	// Lead is the task of a job whose pod leads its turn; nil when no task may be placed.
@@ -52,7 +55,9 @@ type Config struct {
 	Settle func(members []types.UID, bind bool)
 	// Report is told why a job waits, when that changes; the zero Reason when it no longer does.
 	Report func(model.JobKey, model.Reason)
-	Clock  clock.WithTicker
+	// Fault is told that a queue is left out of scheduling, and why; the zero Reason when it no longer is.
+	Fault func(*model.Queue, model.Reason)
+	Clock clock.WithTicker
 }
 
 // Dispatcher hands out turns.
@@ -65,18 +70,33 @@ type Dispatcher struct {
 	running bool
 	jobs    map[model.JobKey]*waiting
 	lots    map[lotKey]*lot
-	// ready are the lots of which a job may have a turn.
-	ready *heap.Heap[*lot]
-	turn  *turn
-	turns uint64
+	// lines are the queues' lots, active those lines of which a lot is ready, others a copy that is sorted.
+	lines          map[string]*line
+	active, others []*line
+	// held are the lots that wait for their queue to have room; loosened and freed are the accounts' counts of that as of
+	// when they, and the applicants, were last looked at.
+	held            map[*lot]bool
+	loosened, freed uint64
+	// applying are the jobs that ask to be let into their queues; asked: some have not been voted on.
+	applying map[applicantKey]*applicants
+	asked    bool
+	// expiries are when jobs have to be looked at though nothing happens to them.
+	expiries map[model.JobKey]time.Time
+	// queues are the queues that changed, bars what was last found to keep whole queues from turns.
+	queues map[string]bool
+	bars   map[string]model.Reason
+	turn   *turn
+	turns  uint64
 	// changed and events are what happened since the last advance.
 	changed map[model.JobKey]bool
 	events  model.Event
 	// resting are jobs that sit out a back-off.
 	resting map[model.JobKey]*waiting
-	// reports and settlements are collected under the lock and sent after it.
+	// reports, settlements, admissions and faults are collected under the lock and sent after it.
 	reports     []report
 	settlements []settlement
+	admissions  []admission
+	faults      []fault
 }
 
 type report struct {
@@ -99,9 +119,8 @@ func New(cfg Config) *Dispatcher {
 		lots:    map[lotKey]*lot{},
 		changed: map[model.JobKey]bool{},
 		resting: map[model.JobKey]*waiting{},
-		ready: heap.New(func(a, b *lot) bool {
-			return compare(cfg.Orderers, a.best().job, b.best().job) < 0
-		}),
+		lines:   map[string]*line{}, held: map[*lot]bool{}, applying: map[applicantKey]*applicants{},
+		expiries: map[model.JobKey]time.Time{}, queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
 }
 
@@ -113,6 +132,9 @@ func (d *Dispatcher) Notify(c model.Change) {
 	}
 	if d.turn != nil {
 		d.checkMembers(c.Tasks)
+	}
+	for _, name := range c.Queues {
+		d.queues[name] = true
 	}
 	d.events |= c.Events
 	if d.turn != nil {
@@ -184,12 +206,12 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	}
 	t.progress = d.cfg.Clock.Now()
 	if t.members == nil {
-		job := d.cfg.State.Job(t.job)
+		job := d.job(t.job)
 		if !task.Placeable() || job == nil {
 			return Entry{}
 		}
 		t.lead, t.lot = task.Pod, keyOf(job)
-		return Entry{Verdict: Lead, Job: job, Turn: t.number}
+		return Entry{Verdict: Lead, Job: job, Budget: d.cfg.Policies.Budget(d.queueOf(job), t.borrowing), Turn: t.number}
 	}
 	if m := t.members[uid]; m != nil && !m.done {
 		return Entry{Verdict: Member, Node: m.node, Turn: t.number}
@@ -241,7 +263,11 @@ func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) model.Reason {
 			if l.reason.Same(reason) {
 				reason = l.reason
 			}
-			d.park(l, reason, t.events)
+			if reason.Kind == model.QueueFull {
+				d.hold(l, reason)
+			} else {
+				d.park(l, reason, t.events)
+			}
 		}
 	}
 	d.mu.Unlock()

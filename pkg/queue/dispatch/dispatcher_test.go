@@ -19,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
@@ -37,14 +39,33 @@ type desk struct {
 	settled   map[types.UID]bool
 }
 
-func newDesk(t *testing.T) *desk {
+// plain are the arguments of a scheduler without queues: gangs by priority.
+func plain() *config.BatchQueueArgs {
+	return &config.BatchQueueArgs{
+		Actions: []config.Action{config.Allocate, config.Backfill},
+		Tiers:   []config.Tier{{Plugins: []config.TierPlugin{{Name: config.PluginPriority}, {Name: config.PluginGang}}}},
+	}
+}
+
+func policies(t *testing.T, args *config.BatchQueueArgs) *policy.Set {
+	set, err := policy.Compile(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
+
+func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
 	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State:    d.state,
-		Orderers: []dispatch.JobOrderer{dispatch.ByPriority{}},
+		Policies: policies(t, args),
 		MayFit:   gang.MayFit,
-		Lead:     gang.Lead,
+		Lead:     gang.TaskOrder(func(a, b *model.Task) int { return 0 }).Lead,
+		Fault:    func(*model.Queue, model.Reason) {},
 		Activate: func(pods []*corev1.Pod) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

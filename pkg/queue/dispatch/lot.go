@@ -13,13 +13,19 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
 // waiting is a job that has tasks to place.
 type waiting struct {
-	job *model.Job
-	lot *lot
-	at  int
+	// job is the job as it was when it was last taken in.
+	job *policy.Ranked
+	// lot is set while the job may have turns, applied while it asks to be let into its queue.
+	lot     *lot
+	applied *applicants
+	at      int
+	// podless is since when the job is admitted without pods; zero when it is not.
+	podless time.Time
 	// reported is the last reason the outside was told.
 	reported model.Reason
 	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
@@ -88,7 +94,7 @@ func keyOf(j *model.Job) lotKey {
 
 // helpedBy are the events after which a plan for the job may come out differently.
 func helpedBy(traits model.Traits) model.Event {
-	events := model.RoomMade | model.NodeChanged
+	events := model.RoomMade | model.NodeChanged | model.QueueChanged
 	if traits&model.HasPodTerms != 0 {
 		events |= model.PodPlaced | model.NodeLost
 	}

@@ -31,7 +31,7 @@ func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.cfg.Clock.Now()
-	quiet = d.turn == nil && len(d.changed) == 0 && d.events == 0 && len(d.settlements) == 0
+	quiet = d.turn == nil && len(d.changed) == 0 && d.events == 0 && len(d.settlements) == 0 && len(d.admissions) == 0 && len(d.queues) == 0
 	at := func(t time.Time) {
 		quiet = quiet && t.After(now)
 		if next.IsZero() || t.Before(next) {
@@ -40,6 +40,9 @@ func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 	}
 	for _, w := range d.resting {
 		at(w.notBefore)
+	}
+	for _, expiry := range d.expiries {
+		at(expiry)
 	}
 	for _, l := range d.lots {
 		if l.parked && !l.notBefore.IsZero() {

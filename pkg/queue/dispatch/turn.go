@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
 // turn is one job's chance to place tasks. There is one turn at a time.
@@ -25,6 +26,8 @@ type turn struct {
 	members map[types.UID]*member
 	// open is how many members have not been reserved yet.
 	open int
+	// borrowing: the job may take what its queue is not due.
+	borrowing bool
 	// fragile: no member may bind before all are reserved.
 	fragile bool
 	// events are those that happened since the turn began; a plan made before them may have missed them.
@@ -58,8 +61,9 @@ const (
 // Entry is the answer of Enter.
 type Entry struct {
 	Verdict Verdict
-	// Job is what a lead plans for.
-	Job *model.Job
+	// Job is what a lead plans for, and Budget what its queue may take.
+	Job    *model.Job
+	Budget *policy.Budget
 	// Node is where a member goes.
 	Node string
 	// Turn numbers the turn; smaller is older.

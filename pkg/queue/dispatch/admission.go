@@ -1,0 +1,177 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/heap"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+)
+
+// afterTimeout is how long a job rests that gave its admission back because its pods did not come.
+const afterTimeout = time.Minute
+
+// applicants are jobs of one queue that ask to be let in and claim the same: when one is rejected, so are the others.
+type applicants struct {
+	key  applicantKey
+	jobs *heap.Heap[*waiting]
+	at   int
+	// reason is why they were last rejected; zero when they have not been asked for.
+	reason model.Reason
+}
+
+// Position implements heap.Element.
+func (a *applicants) Position() *int { return &a.at }
+
+type applicantKey struct {
+	queue, namespace string
+	claim            [sha256.Size]byte
+	// overdue: the job has waited as long as it may, which can let it in where others are rejected.
+	overdue bool
+}
+
+// apply puts a job among those that ask to be let in.
+func (d *Dispatcher) apply(w *waiting) {
+	job := w.job
+	key := applicantKey{queue: job.Queue, namespace: job.Key.Namespace}
+	quota := ""
+	if job.Group != nil && job.Counts.Total() < job.Min() {
+		quota = job.Group.MinQuota.String()
+	}
+	key.claim = sha256.Sum256([]byte(job.Claim().String() + "/" + quota))
+	key.overdue = !job.Deadline.IsZero() && !job.Deadline.After(d.cfg.Clock.Now())
+	if w.applied != nil && w.applied.key != key {
+		d.withdraw(w)
+	}
+	a := d.applying[key]
+	if a == nil {
+		a = &applicants{key: key, at: -1, jobs: heap.New(func(a, b *waiting) bool { return compareJobs(d.cfg.Policies, a, b) < 0 })}
+		d.applying[key] = a
+	}
+	w.applied = a
+	a.jobs.Put(w)
+	if a.reason != (model.Reason{}) {
+		d.tell(w, a.reason)
+	}
+	d.asked = true
+}
+
+// withdraw takes a job from those that ask to be let in.
+func (d *Dispatcher) withdraw(w *waiting) {
+	a := w.applied
+	if a == nil {
+		return
+	}
+	w.applied = nil
+	a.jobs.Remove(w)
+	if a.jobs.Len() == 0 {
+		delete(d.applying, a.key)
+	}
+}
+
+// admit lets jobs into their queues, in the order of turns, as the policies vote. A rejected job holds up no other, in
+// its queue or elsewhere.
+func (d *Dispatcher) admit() {
+	freed := d.cfg.Policies.Book().Freed()
+	helped := d.events&(model.RoomMade|model.NodeChanged|model.NodeLost|model.QueueChanged|model.QuotaChanged) != 0
+	if len(d.applying) == 0 || !d.asked && !helped && d.freed == freed {
+		return
+	}
+	d.asked, d.freed = false, freed
+	queues := map[string][]*applicants{}
+	for key, a := range d.applying {
+		queues[key.queue] = append(queues[key.queue], a)
+	}
+	names := make([]string, 0, len(queues))
+	for name := range queues {
+		names = append(names, name)
+	}
+	policies := d.cfg.Policies
+	slices.SortFunc(names, func(a, b string) int {
+		return policies.CompareQueues(policies.Book().Queue(a), policies.Book().Queue(b))
+	})
+	world := policy.World{Used: d.cfg.State.Totals().Used, Quotas: d.cfg.State.Quotas, Now: d.cfg.Clock.Now()}
+	for _, name := range names {
+		d.admitFrom(queues[name], world)
+	}
+}
+
+// admitFrom asks for the jobs of one queue, the first one first, until all that are left are rejected.
+func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
+	open := heap.New(func(a, b *applicants) bool { return compareJobs(d.cfg.Policies, a.jobs.Top(), b.jobs.Top()) < 0 })
+	for _, a := range candidates {
+		open.Put(a)
+	}
+	for open.Len() > 0 {
+		a := open.Top()
+		w := a.jobs.Top()
+		if reason := d.cfg.Policies.Admit(world, w.job); reason != (model.Reason{}) {
+			open.Remove(a)
+			news := !a.reason.Same(reason)
+			a.reason = reason
+			for _, w := range a.jobs.Items() {
+				if news || !w.reported.Same(reason) {
+					d.tell(w, reason)
+				}
+			}
+			continue
+		}
+		open.Remove(a)
+		d.letIn(w)
+		if a.jobs.Len() > 0 {
+			open.Put(a)
+		}
+	}
+}
+
+// letIn admits a job. The accounts know at once, the model after the lock is released.
+func (d *Dispatcher) letIn(w *waiting) {
+	d.withdraw(w)
+	job := *w.job.Job
+	job.Admitted = true
+	w.job = d.cfg.Policies.Rank(&job)
+	d.cfg.Policies.SetJob(job.Key, &job)
+	d.admissions = append(d.admissions, admission{job: job.Key, admitted: true})
+	d.tell(w, model.Reason{})
+}
+
+// watchPods keeps the time since when an admitted job is without pods, and has it give its admission back when that is
+// too long: what it was promised keeps others waiting.
+func (d *Dispatcher) watchPods(w *waiting) {
+	job := w.job
+	if d.cfg.AdmissionTimeout == 0 || job.Group == nil || job.Counts.Total() > 0 || job.Key.Source != model.FromVolcano {
+		w.podless = time.Time{}
+		return
+	}
+	now := d.cfg.Clock.Now()
+	switch {
+	case w.podless.IsZero():
+		w.podless = now
+	case now.Sub(w.podless) >= d.cfg.AdmissionTimeout:
+		w.podless, w.notBefore = time.Time{}, now.Add(afterTimeout)
+		d.admissions = append(d.admissions, admission{job: job.Key})
+		d.tell(w, model.Reason{Kind: model.NotAdmitted, Subject: "no pods", Message: fmt.Sprintf(
+			"gave its admission back: no pod of it was created within %s of being Inqueue", d.cfg.AdmissionTimeout)})
+		return
+	}
+	d.expire(w.podless.Add(d.cfg.AdmissionTimeout), job.Key)
+}
+
+// expire has a job looked at again at a time.
+func (d *Dispatcher) expire(at time.Time, key model.JobKey) {
+	if before, ok := d.expiries[key]; !ok || at.Before(before) {
+		d.expiries[key] = at
+	}
+}
+
+// admission is a decision that the model has to be told.
+type admission struct {
+	job      model.JobKey
+	admitted bool
+}

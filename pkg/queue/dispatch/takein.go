@@ -1,0 +1,235 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// job returns a job as it is now, with its tasks, or nil. Without the gang policy its tasks start each on their own.
+func (d *Dispatcher) job(key model.JobKey) *model.Job { return d.loosen(d.cfg.State.Job(key)) }
+
+func (d *Dispatcher) loosen(job *model.Job) *model.Job {
+	if job == nil || d.cfg.Policies.Gangs {
+		return job
+	}
+	return job.Ungrouped()
+}
+
+// takeIn brings the accounts and the order up to date with what changed.
+func (d *Dispatcher) takeIn() {
+	now := d.cfg.Clock.Now()
+	for key, w := range d.resting {
+		if !w.notBefore.After(now) {
+			d.changed[key] = true
+		}
+	}
+	for key, at := range d.expiries {
+		if !at.After(now) {
+			delete(d.expiries, key)
+			d.changed[key] = true
+		}
+	}
+	for key, job := range d.bookIn() {
+		d.refresh(key, job)
+	}
+	clear(d.changed)
+}
+
+// bookIn tells the policies what changed, and returns the jobs that have to be looked at again.
+func (d *Dispatcher) bookIn() map[model.JobKey]*model.Job {
+	policies := d.cfg.Policies
+	jobs := make(map[model.JobKey]*model.Job, len(d.changed))
+	for key := range d.changed {
+		job := d.loosen(d.cfg.State.Head(key))
+		jobs[key] = job
+		policies.SetJob(key, job)
+	}
+	if d.events&(model.NodeChanged|model.NodeLost) != 0 && policies.SetCluster(d.cfg.State.Totals().Allocatable) {
+		// Shares of the cluster are part of the order of those that hold something.
+		for key, w := range d.jobs {
+			if _, ok := jobs[key]; !ok && w.job.Share > 0 {
+				jobs[key] = w.job.Job
+			}
+		}
+	}
+	for name := range d.queues {
+		policies.SetQueue(name, d.cfg.State.Queue(name))
+	}
+	policies.Update()
+	if len(d.queues) > 0 {
+		clear(d.queues)
+		for key := range d.rebarred() {
+			if _, ok := jobs[key]; !ok {
+				jobs[key] = d.jobs[key].job.Job
+			}
+		}
+	}
+	return jobs
+}
+
+// rebarred finds for which queues it changed whether, and why, they give jobs no turns, and returns their jobs.
+func (d *Dispatcher) rebarred() map[model.JobKey]bool {
+	changed := map[string]bool{}
+	known := map[string]bool{}
+	for _, q := range d.cfg.Policies.Book().Queues() {
+		known[q.Name] = true
+		bar := d.cfg.Policies.Bars(&model.Job{Queue: q.Name})
+		before, had := d.bars[q.Name]
+		if !had || before != bar {
+			d.bars[q.Name] = bar
+			changed[q.Name] = true
+			d.noteFault(q.Spec, before, bar)
+		}
+	}
+	for name := range d.bars {
+		if !known[name] {
+			delete(d.bars, name)
+			changed[name] = true
+		}
+	}
+	jobs := map[model.JobKey]bool{}
+	if len(changed) == 0 {
+		return jobs
+	}
+	for key, w := range d.jobs {
+		if changed[w.job.Queue] {
+			jobs[key] = true
+		}
+	}
+	return jobs
+}
+
+// noteFault has it told that a queue is left out of scheduling, or no longer is.
+func (d *Dispatcher) noteFault(queue *model.Queue, before, after model.Reason) {
+	switch {
+	case queue == nil:
+	case after.Kind == model.QueueMisconfigured:
+		d.faults = append(d.faults, fault{queue: queue, reason: after})
+	case before.Kind == model.QueueMisconfigured:
+		d.faults = append(d.faults, fault{queue: queue})
+	}
+}
+
+// refresh puts a job where it belongs: among the applicants, in the lot of its like, or aside with the reason.
+func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
+	w := d.jobs[key]
+	if job == nil || !waits(job) {
+		if w != nil {
+			d.tell(w, model.Reason{})
+			d.leave(w)
+			d.withdraw(w)
+			delete(d.jobs, key)
+			delete(d.resting, key)
+			delete(d.expiries, key)
+		}
+		return
+	}
+	if w == nil {
+		w = &waiting{at: -1}
+		d.jobs[key] = w
+	}
+	// The order of lots and applicants must not change under them.
+	ready := w.lot != nil && d.unready(w.lot)
+	w.job = d.cfg.Policies.Rank(job)
+	switch {
+	case w.lot != nil:
+		w.lot.jobs.Put(w)
+		if ready {
+			d.makeReady(w.lot)
+		}
+	case w.applied != nil:
+		w.applied.jobs.Put(w)
+	}
+	d.place(w)
+}
+
+// place decides what a job waits for.
+func (d *Dispatcher) place(w *waiting) {
+	key, job := w.job.Key, w.job.Job
+	delete(d.resting, key)
+	admitted := job.LetIn()
+	if admitted {
+		d.withdraw(w)
+		d.watchPods(w)
+	}
+	now := d.cfg.Clock.Now()
+	if w.notBefore.After(now) {
+		d.leave(w)
+		d.withdraw(w)
+		d.resting[key] = w
+		return
+	}
+	reason := d.blocked(job, admitted)
+	if reason != (model.Reason{}) {
+		d.leave(w)
+		d.withdraw(w)
+		d.tell(w, reason)
+		return
+	}
+	switch {
+	case !admitted && d.cfg.Policies.Enqueue:
+		d.leave(w)
+		if !w.job.Deadline.IsZero() && w.job.Deadline.After(now) {
+			d.expire(w.job.Deadline, key)
+		}
+		d.apply(w)
+	case !job.Admitted:
+		d.letIn(w)
+		fallthrough
+	case job.Counts.Placeable() > 0:
+		d.join(w)
+	default:
+		d.leave(w)
+		d.tell(w, model.Reason{})
+	}
+}
+
+// waits reports whether a job has something to wait for: to be let into its queue, tasks without a node, members to make
+// up its minimum, or a PodGroup to be mended.
+func waits(job *model.Job) bool {
+	switch {
+	case job.Counts.Placeable() > 0, job.Counts.PendingGated > 0, job.Partial(), job.Blocked().Kind == model.InvalidPodGroup:
+		return true
+	}
+	return job.Key.Source == model.FromVolcano && job.Group != nil && job.Counts.Total() == 0
+}
+
+// blocked says what keeps a job from having turns, or from being let into its queue, at all.
+func (d *Dispatcher) blocked(job *model.Job, admitted bool) model.Reason {
+	if reason := d.cfg.Policies.Bars(job); reason != (model.Reason{}) {
+		return reason
+	}
+	reason := job.Blocked()
+	switch {
+	case reason == (model.Reason{}):
+	case admitted && job.Counts.Total() > 0, reason.Kind == model.InvalidPodGroup, reason.Kind == model.PodGroupNotFound:
+		return reason
+	default:
+		// Its pods may not exist before it is let in.
+		return model.Reason{}
+	}
+	if admitted && !d.cfg.Policies.Backfill && job.Counts.Placeable() > 0 && onlyBestEffort(job) {
+		return model.Reason{Kind: model.BackfillOff, Message: fmt.Sprintf(
+			"%d pods ask for no resources, and the action backfill, which places such pods, is not configured: add it, or requests", job.Counts.Placeable())}
+	}
+	return model.Reason{}
+}
+
+func onlyBestEffort(job *model.Job) bool {
+	for _, d := range job.Pending {
+		if !d.Request.BestEffort() {
+			return false
+		}
+	}
+	return true
+}
+
+// fault is a queue that is left out of scheduling, or no longer is.
+type fault struct {
+	queue  *model.Queue
+	reason model.Reason
+}
