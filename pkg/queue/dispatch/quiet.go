@@ -4,9 +4,12 @@
 package dispatch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // Hold stops the dispatcher from beginning turns; a turn that is on goes on. It is for who steps a scheduler through
@@ -63,4 +66,48 @@ func (d *Dispatcher) Reasons() map[model.JobKey]model.Reason {
 		}
 	}
 	return reasons
+}
+
+// QueueFigures is the account of a queue, for those who show it.
+type QueueFigures struct {
+	Name   string
+	Parent string
+	// Usage is that of the queue's own jobs; of the whole subtree where the tree is looked at.
+	Usage account.Usage
+	// Deserved is what the queue is due, Real what it may hold at most; both are empty where nothing divides the cluster.
+	Deserved resource.Portion
+	Real     resource.Limit
+	// Share is the dominant part of its due that the queue holds.
+	Share float64
+	// Fault says why the queue is left out of scheduling; zero when it is not.
+	Fault model.Reason
+}
+
+// Figures returns the accounts of all queues by name, and the dominant shares of the cluster that jobs hold, as of all
+// that happened. It works before Run, too.
+func (d *Dispatcher) Figures() (queues []QueueFigures, shares map[model.JobKey]float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	policies := d.cfg.Policies
+	for key := range d.bookIn() {
+		// What was booked in remains to be taken in.
+		d.changed[key] = true
+	}
+	book := policies.Book()
+	for _, q := range book.Queues() {
+		figures := QueueFigures{
+			Name: q.Name, Usage: book.UsageOf(q).Clone(), Deserved: slices.Clone(q.Deserved),
+			Real:  resource.Limit{Amounts: slices.Clone(q.Real.Amounts), Unnamed: q.Real.Unnamed},
+			Share: q.Share, Fault: q.Fault,
+		}
+		if q.Parent != nil {
+			figures.Parent = q.Parent.Name
+		}
+		queues = append(queues, figures)
+	}
+	shares = map[model.JobKey]float64{}
+	for job := range d.cfg.State.Snapshot().Jobs {
+		shares[job.Key] = job.Usage.Allocated.Dominant(book.ClusterPortion())
+	}
+	return queues, shares
 }
