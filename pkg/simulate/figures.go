@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -73,25 +72,43 @@ func (a Amounts) MarshalJSON() ([]byte, error) {
 
 // figuresOf returns the figures as they are now. It is the only place that knows where they come from.
 func figuresOf(e *engine.Engine) Figures {
-	figures := Figures{Queues: map[string]QueueFigures{}}
-	allocated := map[string]*resource.Vector{}
-	snapshot := e.State.Snapshot()
-	for q := range snapshot.Queues {
-		allocated[q.Name] = &resource.Vector{}
+	queues, shares := e.Dispatcher.Figures()
+	figures := Figures{Queues: map[string]QueueFigures{}, JobShares: map[string]float64{}}
+	for key, share := range shares {
+		figures.JobShares[key.String()] = share
 	}
-	for job := range snapshot.Jobs {
-		sum := allocated[job.Queue]
-		if sum == nil {
-			continue
+	for i := range queues {
+		q := &queues[i]
+		figures.Queues[q.Name] = QueueFigures{
+			Allocated: amountsOf(q.Usage.Allocated), Request: amountsOf(q.Usage.Requested), Inqueue: amountsOf(q.Usage.Inqueue),
+			Deserved: portionOf(q.Deserved), RealCapability: limitOf(q.Real), Share: &q.Share,
 		}
-		for _, t := range job.Tasks {
-			if t.Node != "" && t.Status.HoldsNode() && t.Status != model.Releasing {
-				sum.Add(t.Request)
-			}
-		}
-	}
-	for name, sum := range allocated {
-		figures.Queues[name] = QueueFigures{Allocated: amountsOf(*sum)}
 	}
 	return figures
+}
+
+// portionOf converts a portion; nil when there is none.
+func portionOf(p resource.Portion) Amounts {
+	if p == nil {
+		return nil
+	}
+	amounts := Amounts{}
+	for _, a := range p {
+		amounts[a.Name] = a.Value
+	}
+	return amounts
+}
+
+// limitOf converts a limit. Of the resources that every node has, those without a limit are infinite.
+func limitOf(l resource.Limit) Amounts {
+	amounts := portionOf(l.Amounts)
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		if _, limited := l.Of(name); !limited {
+			if amounts == nil {
+				amounts = Amounts{}
+			}
+			amounts[name] = math.Inf(1)
+		}
+	}
+	return amounts
 }

@@ -275,6 +275,7 @@ func TestThePatchSetsNothingButTheConditionOfThisPod(t *testing.T) {
 	listFirst(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, podGroup(1), member("a", func(p *corev1.Pod) { p.Generation = 3 }))
+		synctest.Wait()
 		d.Waits(train, noRoom)
 		time.Sleep(collected)
 		var got any
