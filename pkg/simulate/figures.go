@@ -39,11 +39,11 @@ type QueueFigures struct {
 // is no limit.
 type Amounts map[corev1.ResourceName]float64
 
-// amountsOf converts a vector.
-func amountsOf(v resource.Vector) Amounts {
-	amounts := Amounts{}
-	for _, a := range v {
-		amounts[a.Name] = float64(a.Value)
+// amountsOf converts amounts.
+func amountsOf(p resource.Portion) Amounts {
+	amounts := make(Amounts, len(p))
+	for _, a := range p {
+		amounts[a.Name] = a.Value
 	}
 	return amounts
 }
@@ -72,41 +72,38 @@ func (a Amounts) MarshalJSON() ([]byte, error) {
 
 // figuresOf returns the figures as they are now. It is the only place that knows where they come from.
 func figuresOf(e *engine.Engine) Figures {
-	queues, shares := e.Dispatcher.Figures()
 	figures := Figures{Queues: map[string]QueueFigures{}, JobShares: map[string]float64{}}
+	queues, shares := e.Dispatcher.Figures()
+	names := resourcesOf(e)
+	for _, q := range queues {
+		figures.Queues[q.Name] = QueueFigures{
+			Allocated: amountsOf(q.Usage.Allocated.Portion()), Request: amountsOf(q.Usage.Requested.Portion()),
+			Inqueue: amountsOf(q.Usage.Inqueue.Portion()), Deserved: amountsOf(q.Deserved),
+			RealCapability: limitOf(q.Real, names), Share: new(q.Share),
+		}
+	}
 	for key, share := range shares {
 		figures.JobShares[key.String()] = share
-	}
-	for i := range queues {
-		q := &queues[i]
-		figures.Queues[q.Name] = QueueFigures{
-			Allocated: amountsOf(q.Usage.Allocated), Request: amountsOf(q.Usage.Requested), Inqueue: amountsOf(q.Usage.Inqueue),
-			Deserved: portionOf(q.Deserved), RealCapability: limitOf(q.Real), Share: &q.Share,
-		}
 	}
 	return figures
 }
 
-// portionOf converts a portion; nil when there is none.
-func portionOf(p resource.Portion) Amounts {
-	if p == nil {
-		return nil
+// resourcesOf returns the resources that the cluster has.
+func resourcesOf(e *engine.Engine) []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for _, a := range e.State.Totals().Allocatable {
+		if a.Value > 0 {
+			names = append(names, a.Name)
+		}
 	}
-	amounts := Amounts{}
-	for _, a := range p {
-		amounts[a.Name] = a.Value
-	}
-	return amounts
+	return names
 }
 
-// limitOf converts a limit. Of the resources that every node has, those without a limit are infinite.
-func limitOf(l resource.Limit) Amounts {
-	amounts := portionOf(l.Amounts)
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+// limitOf converts a limit, for all resources of a cluster.
+func limitOf(l resource.Limit, names []corev1.ResourceName) Amounts {
+	amounts := amountsOf(l.Amounts)
+	for _, name := range names {
 		if _, limited := l.Of(name); !limited {
-			if amounts == nil {
-				amounts = Amounts{}
-			}
 			amounts[name] = math.Inf(1)
 		}
 	}
