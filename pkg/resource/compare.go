@@ -196,6 +196,9 @@ func (p Portion) Plus(o Portion) Portion {
 	return sum
 }
 
+// Clone returns a copy that shares nothing with l.
+func (l Limit) Clone() Limit { return Limit{Amounts: slices.Clone(l.Amounts), Unnamed: l.Unnamed} }
+
 // Less returns the limit lowered by the amounts of v, but not below zero. What is unlimited stays so.
 func (l Limit) Less(v Vector) Limit { return l.shifted(v, -1) }
 

@@ -73,7 +73,7 @@ func (a Amounts) MarshalJSON() ([]byte, error) {
 // figuresOf returns the figures as they are now. It is the only place that knows where they come from.
 func figuresOf(e *engine.Engine) Figures {
 	figures := Figures{Queues: map[string]QueueFigures{}, JobShares: map[string]float64{}}
-	queues, shares := e.Dispatcher.Figures()
+	queues, shares := e.Dispatcher.Figures(), e.Dispatcher.Shares()
 	names := resourcesOf(e)
 	for _, q := range queues {
 		figures.Queues[q.Name] = QueueFigures{

@@ -130,10 +130,14 @@ func (u *Usage) committedCovers(o *Usage) bool {
 
 // usageOf is what a job adds to its queue.
 func usageOf(job *model.Job) Usage {
-	return Usage{
+	u := Usage{
 		Allocated: job.Usage.Allocated, Requested: job.Usage.Requested,
 		Inqueue: job.Inqueue(), Elastic: job.Elastic(), Jobs: 1,
 	}
+	if job.Key.Source == model.FromVolcano && job.Group != nil {
+		*u.Groups.of(job.Group.Phase) = 1
+	}
+	return u
 }
 
 // post adds n times a job's usage to its queue and that queue's ancestors.

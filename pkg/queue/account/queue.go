@@ -33,8 +33,34 @@ type Usage struct {
 	Allocated, Requested resource.Vector
 	// Inqueue is what jobs that were admitted have not placed yet of their minimums; Elastic what is placed beyond them.
 	Inqueue, Elastic resource.Vector
-	// Jobs is the number of jobs.
-	Jobs int
+	// Jobs is the number of jobs, Groups those of them that are PodGroups in each phase.
+	Jobs   int
+	Groups Groups
+}
+
+// Groups are numbers of PodGroups by phase.
+type Groups struct{ Pending, Inqueue, Running, Unknown, Completed int }
+
+func (g *Groups) of(phase model.Phase) *int {
+	switch phase {
+	case model.PhaseInqueue:
+		return &g.Inqueue
+	case model.PhaseRunning:
+		return &g.Running
+	case model.PhaseUnknown:
+		return &g.Unknown
+	case model.PhaseCompleted:
+		return &g.Completed
+	}
+	return &g.Pending
+}
+
+func (g *Groups) add(o Groups, n int) {
+	g.Pending += n * o.Pending
+	g.Inqueue += n * o.Inqueue
+	g.Running += n * o.Running
+	g.Unknown += n * o.Unknown
+	g.Completed += n * o.Completed
 }
 
 func (u *Usage) add(o *Usage, n int64) {
@@ -43,6 +69,7 @@ func (u *Usage) add(o *Usage, n int64) {
 	u.Inqueue.AddTimes(o.Inqueue, n)
 	u.Elastic.AddTimes(o.Elastic, n)
 	u.Jobs += int(n) * o.Jobs
+	u.Groups.add(o.Groups, int(n))
 }
 
 // Committed is what admission counts as taken of a resource: what is held and admitted, less what could be given up.

@@ -72,20 +72,37 @@ func (d *Dispatcher) Reasons() map[model.JobKey]model.Reason {
 type QueueFigures struct {
 	Name   string
 	Parent string
-	// Usage is that of the queue's own jobs; of the whole subtree where the tree is looked at.
-	Usage account.Usage
+	// Spec is the queue's object; nil for a queue that does not exist but is named by jobs.
+	Spec *model.Queue
+	// Usage is that of the queue's own jobs; of the whole subtree where the tree is looked at. Total is always that of
+	// the subtree, Groups are the PodGroups of the queue itself.
+	Usage, Total account.Usage
+	Groups       account.Groups
 	// Deserved is what the queue is due, Real what it may hold at most; both are empty where nothing divides the cluster.
 	Deserved resource.Portion
 	Real     resource.Limit
+	// Capability is the queue's own bound.
+	Capability resource.Limit
+	// Overused: the queue holds more than its due.
+	Overused bool
 	// Share is the dominant part of its due that the queue holds.
 	Share float64
 	// Fault says why the queue is left out of scheduling; zero when it is not.
 	Fault model.Reason
 }
 
-// Figures returns the accounts of all queues by name, and the dominant shares of the cluster that jobs hold, as of all
-// that happened. It works before Run, too.
-func (d *Dispatcher) Figures() (queues []QueueFigures, shares map[model.JobKey]float64) {
+// Shares returns the dominant shares of the cluster that jobs hold.
+func (d *Dispatcher) Shares() map[model.JobKey]float64 {
+	whole := d.cfg.State.Totals().Allocatable.Portion()
+	shares := map[model.JobKey]float64{}
+	for job := range d.cfg.State.Snapshot().Jobs {
+		shares[job.Key] = job.Usage.Allocated.Dominant(whole)
+	}
+	return shares
+}
+
+// Figures returns the accounts of all queues by name, as of all that happened. It works before Run, too.
+func (d *Dispatcher) Figures() []QueueFigures {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	policies := d.cfg.Policies
@@ -94,20 +111,17 @@ func (d *Dispatcher) Figures() (queues []QueueFigures, shares map[model.JobKey]f
 		d.changed[key] = true
 	}
 	book := policies.Book()
+	queues := make([]QueueFigures, 0, len(book.Queues()))
 	for _, q := range book.Queues() {
 		figures := QueueFigures{
-			Name: q.Name, Usage: book.UsageOf(q).Clone(), Deserved: slices.Clone(q.Deserved),
-			Real:  resource.Limit{Amounts: slices.Clone(q.Real.Amounts), Unnamed: q.Real.Unnamed},
-			Share: q.Share, Fault: q.Fault,
+			Name: q.Name, Spec: q.Spec, Usage: book.UsageOf(q).Clone(), Total: q.Total.Clone(), Groups: q.Own.Groups,
+			Deserved: slices.Clone(q.Deserved), Real: q.Real.Clone(), Capability: q.Capability.Clone(),
+			Overused: policies.Overused(q) != (model.Reason{}), Share: q.Share, Fault: q.Fault,
 		}
 		if q.Parent != nil {
 			figures.Parent = q.Parent.Name
 		}
 		queues = append(queues, figures)
 	}
-	shares = map[model.JobKey]float64{}
-	for job := range d.cfg.State.Snapshot().Jobs {
-		shares[job.Key] = job.Usage.Allocated.Dominant(book.ClusterPortion())
-	}
-	return queues, shares
+	return queues
 }
