@@ -44,13 +44,15 @@ const (
 
 // Writer brings what the API server shows in line with the model. Only the leader may run it.
 type Writer struct {
-	volcano  volcanoclient.Interface
-	kube     kubernetes.Interface
-	state    *model.State
-	queue    workqueue.TypedRateLimitingInterface[model.JobKey]
-	clock    clock.PassiveClock
-	events   record.EventBroadcaster
-	recorder record.EventRecorder
+	volcano volcanoclient.Interface
+	kube    kubernetes.Interface
+	state   *model.State
+	queue   workqueue.TypedRateLimitingInterface[model.JobKey]
+	clock   clock.WithTicker
+	// queueFacts returns what the status of queues is to tell.
+	queueFacts func() []QueueFacts
+	events     record.EventBroadcaster
+	recorder   record.EventRecorder
 	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
 	noSubresource atomic.Bool
 
@@ -68,13 +70,17 @@ type since struct {
 	at time.Time
 }
 
+// FollowQueues has the writer keep the status of queues, which it asks for by the function. It must be called before
+// Run.
+func (w *Writer) FollowQueues(facts func() []QueueFacts) { w.queueFacts = facts }
+
 // New returns a writer. It writes nothing before Run.
 func New(groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
 	return NewAt(clock.RealClock{}, groups, kube, state)
 }
 
 // NewAt returns a writer that lives by a clock of its own.
-func NewAt(now clock.PassiveClock, groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
+func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, volcano.AddToScheme, coscheduling.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -150,6 +156,9 @@ func (w *Writer) Run(ctx context.Context) {
 
 	var running sync.WaitGroup
 	running.Go(func() { w.ensureQueues(ctx) })
+	if w.queueFacts != nil {
+		running.Go(func() { w.followQueues(ctx) })
+	}
 	for range workers {
 		running.Go(func() {
 			for w.step(ctx) {

@@ -30,6 +30,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 )
@@ -82,6 +83,7 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
+	metrics.Register(e.Dispatcher)
 	LeadWhenScheduling(e, sched)
 	if err := eventsBehindBinds(ctx, cc.KubeConfig, sched); err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -131,8 +132,10 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Settle:           func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:           writer.Waits,
 		Fault:            writer.QueueFault,
+		Recorder:         metrics.Recorder{},
 		Clock:            e.options.Clock,
 	})
+	writer.FollowQueues(e.queueFacts)
 	e.State.Observe(e.Dispatcher.Notify)
 	e.State.Observe(writer.Notify)
 	synced, err := informer.Core(e.State, handle.SharedInformerFactory(), e.policies.Quotas)
@@ -141,6 +144,17 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	}
 	go e.run(ctx, handle, groups, synced)
 	return nil
+}
+
+// queueFacts is what the status of queues tells.
+func (e *Engine) queueFacts() []status.QueueFacts {
+	var facts []status.QueueFacts
+	for _, q := range e.Dispatcher.Figures() {
+		if object := e.State.Queue(q.Name); object != nil {
+			facts = append(facts, status.QueueFacts{Queue: object, Allocated: q.Total.Allocated, Groups: q.Groups})
+		}
+	}
+	return facts
 }
 
 // groups returns the group APIs.

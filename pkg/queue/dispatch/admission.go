@@ -133,6 +133,7 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 // letIn admits a job. The accounts know at once, the model after the lock is released.
 func (d *Dispatcher) letIn(w *waiting) {
 	d.withdraw(w)
+	d.cfg.Recorder.Admitted(w.job.Queue, d.cfg.Clock.Since(w.job.Created))
 	job := *w.job.Job
 	job.Admitted = true
 	w.job = d.cfg.Policies.Rank(&job)

@@ -69,7 +69,7 @@ func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 	t, now := d.turn, d.cfg.Clock.Now()
 	switch {
 	case now.Sub(t.progress) >= giveUpAfter:
-		d.end(false)
+		d.end(TurnBroken)
 		if w := d.jobs[t.job]; w != nil {
 			d.rest(w)
 		}
@@ -166,6 +166,7 @@ func (d *Dispatcher) park(l *lot, reason model.Reason, missed model.Event) {
 		return
 	}
 	d.unready(l)
+	d.cfg.Recorder.Parked(reason.Kind)
 	l.parked = true
 	l.helps = helpedBy(l.best().job.Traits)
 	l.notBefore = time.Time{}

@@ -58,7 +58,29 @@ type Config struct {
 	// Fault is told that a queue is left out of scheduling, and why; the zero Reason when it no longer is.
 	Fault func(*model.Queue, model.Reason)
 	Clock clock.WithTicker
+	// Recorder counts what is done.
+	Recorder Recorder
 }
+
+// Recorder counts what a dispatcher does. It is called with the lock held and must not call back.
+type Recorder interface {
+	Turn(result TurnResult)
+	Parked(reason model.ReasonKind)
+	Admitted(queue string, waited time.Duration)
+}
+
+// TurnResult is how a turn ended.
+type TurnResult string
+
+// How turns end.
+const (
+	// TurnPlaced: all members hold their nodes.
+	TurnPlaced TurnResult = "placed"
+	// TurnRefused: the plan did not hold.
+	TurnRefused TurnResult = "refused"
+	// TurnBroken: a member was lost, or planning failed.
+	TurnBroken TurnResult = "broken"
+)
 
 // Dispatcher hands out turns.
 type Dispatcher struct {
@@ -211,7 +233,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 			return Entry{}
 		}
 		t.lead, t.lot = task.Pod, keyOf(job)
-		return Entry{Verdict: Lead, Job: job, Budget: d.cfg.Policies.Budget(d.queueOf(job), t.borrowing), Turn: t.number}
+		return Entry{Verdict: Lead, Job: job, Budget: d.budget(job, t.borrowing), Turn: t.number}
 	}
 	if m := t.members[uid]; m != nil && !m.done {
 		return Entry{Verdict: Member, Node: m.node, Turn: t.number}
@@ -258,7 +280,10 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) model.Reason {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
-		d.end(false)
+		d.end(TurnRefused)
+		if w := d.jobs[t.job]; w != nil {
+			w.refused++
+		}
 		if l := d.lots[t.lot]; l != nil {
 			if l.reason.Same(reason) {
 				reason = l.reason
@@ -292,7 +317,7 @@ func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 	if w := d.jobs[t.job]; w != nil {
 		w.failures, w.notBefore = 0, time.Time{}
 	}
-	d.end(true)
+	d.end(TurnPlaced)
 	d.mu.Unlock()
 	d.proceed()
 	return false
@@ -306,7 +331,7 @@ func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
 		d.rest(w)
 	}
 	if t := d.turn; t != nil && (t.members[uid] != nil || t.lead.UID == uid) {
-		d.end(false)
+		d.end(TurnBroken)
 	}
 	d.changed[job] = true
 	d.mu.Unlock()
@@ -314,12 +339,13 @@ func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
 }
 
 // end closes the turn. Members that wait for each other bind if all of them have their nodes.
-func (d *Dispatcher) end(complete bool) {
+func (d *Dispatcher) end(result TurnResult) {
 	t := d.turn
+	d.cfg.Recorder.Turn(result)
 	d.turn = nil
 	d.changed[t.job] = true
 	if t.fragile {
-		d.settlements = append(d.settlements, settlement{members: slices.Collect(maps.Keys(t.members)), bind: complete})
+		d.settlements = append(d.settlements, settlement{members: slices.Collect(maps.Keys(t.members)), bind: result == TurnPlaced})
 	}
 }
 
@@ -346,7 +372,7 @@ func (d *Dispatcher) checkMembers(changed []types.UID) {
 		gone = gone || uid == t.lead.UID && t.members == nil && (task == nil || !task.Placeable())
 	}
 	if gone && (t.members == nil || t.fragile || t.open == 0) {
-		d.end(false)
+		d.end(TurnBroken)
 	}
 }
 
@@ -363,7 +389,7 @@ func (d *Dispatcher) rest(w *waiting) {
 func (d *Dispatcher) Errored(lead types.UID, err error) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
-		d.end(false)
+		d.end(TurnBroken)
 		if w := d.jobs[t.job]; w != nil {
 			d.rest(w)
 			d.tell(w, model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
@@ -66,6 +67,7 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
 		MayFit:   gang.MayFit,
 		Lead:     gang.TaskOrder(func(a, b *model.Task) int { return 0 }).Lead,
 		Fault:    func(*model.Queue, model.Reason) {},
+		Recorder: metrics.Recorder{},
 		Activate: func(pods []*corev1.Pod) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

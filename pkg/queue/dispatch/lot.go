@@ -29,7 +29,9 @@ type waiting struct {
 	// reported is the last reason the outside was told.
 	reported model.Reason
 	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
-	failures  int
+	failures int
+	// refused counts turns for which there was no room.
+	refused   int
 	notBefore time.Time
 }
 

@@ -125,3 +125,21 @@ func (d *Dispatcher) Figures() []QueueFigures {
 	}
 	return queues
 }
+
+// Waiting is a job that waits, for those who count them.
+type Waiting struct {
+	Job model.JobKey
+	// Tasks is the number of tasks that have no node, Refused how many turns found no room for them.
+	Tasks, Refused int
+}
+
+// Waiting returns the jobs that wait.
+func (d *Dispatcher) Waiting() []Waiting {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]Waiting, 0, len(d.jobs))
+	for key, w := range d.jobs {
+		list = append(list, Waiting{Job: key, Tasks: w.job.Counts.ByStatus[model.Pending], Refused: w.refused})
+	}
+	return list
+}

@@ -4,8 +4,12 @@
 package dispatch
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // next takes the first job, of the first queue, that may fit and begins its turn.
@@ -52,7 +56,7 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 // kept from nothing.
 func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
 	need := job.Need()
-	if need.BestEffort() {
+	if need.BestEffort() || d.outsized(job, need) {
 		return model.Reason{}
 	}
 	policies, q := d.cfg.Policies, d.queueOf(job)
@@ -64,6 +68,23 @@ func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
 	return policies.Refuses(q, need, borrowing)
 }
 
+// outsized reports whether a turn needs more than all nodes have while the queue's own bound allows it: then it is nodes
+// that are missing, which only a plan can tell of in their terms.
+func (d *Dispatcher) outsized(job *model.Job, need resource.Vector) bool {
+	if need.Exceeding(d.cfg.Policies.Book().Cluster()) == nil {
+		return false
+	}
+	return d.queueOf(job).Capability.Refuses(need, func(corev1.ResourceName) int64 { return 0 }) == nil
+}
+
+// budget is what the queue may take for a turn of the job.
+func (d *Dispatcher) budget(job *model.Job, borrowing bool) *policy.Budget {
+	if d.outsized(job, job.Need()) {
+		return &policy.Budget{}
+	}
+	return d.cfg.Policies.Budget(d.queueOf(job), borrowing)
+}
+
 func (d *Dispatcher) queueOf(job *model.Job) *account.Queue {
 	return d.cfg.Policies.Book().Queue(job.Queue)
 }
@@ -71,6 +92,7 @@ func (d *Dispatcher) queueOf(job *model.Job) *account.Queue {
 // hold sets a lot aside until its queue may have more room.
 func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 	d.unready(l)
+	d.cfg.Recorder.Parked(reason.Kind)
 	d.held[l] = true
 	d.give(l, reason)
 }

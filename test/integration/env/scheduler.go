@@ -19,9 +19,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
 	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
 
 func init() { command.SetFeatureDefaults() }
@@ -30,9 +32,31 @@ func init() { command.SetFeatureDefaults() }
 // when it has ended.
 func (e *Env) StartScheduler(t *testing.T) (stop func()) {
 	t.Helper()
+	return e.startScheduler(t, Config(t))
+}
+
+// StartSchedulerWith does the same with the queues and tiers of a volcano-scheduler.conf.
+func (e *Env) StartSchedulerWith(t *testing.T, conf string) (stop func()) {
+	t.Helper()
+	args, err := volcanoconf.Parse([]byte(conf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config(t)
+	for i := range c.Profiles {
+		for k := range c.Profiles[i].PluginConfig {
+			if plugin := &c.Profiles[i].PluginConfig[k]; plugin.Name == names.BatchQueue {
+				plugin.Args = args.DeepCopy()
+			}
+		}
+	}
+	return e.startScheduler(t, c)
+}
+
+func (e *Env) startScheduler(t *testing.T, c *schedulerconfig.KubeSchedulerConfiguration) (stop func()) {
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(1)))
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
-	run := e.build(ctx, t)
+	run := e.build(ctx, t, c)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -62,8 +86,7 @@ func Config(t *testing.T) *schedulerconfig.KubeSchedulerConfiguration {
 
 // build makes a scheduler as kube-scheduler's own set-up does, minus what it has one of in a process: servers, metrics
 // endpoints, leader election.
-func (e *Env) build(ctx context.Context, t *testing.T) (run func()) {
-	config := Config(t)
+func (e *Env) build(ctx context.Context, t *testing.T, config *schedulerconfig.KubeSchedulerConfiguration) (run func()) {
 	rest := e.RESTConfig()
 	rest.QPS, rest.Burst = config.ClientConnection.QPS, int(config.ClientConnection.Burst)
 	client, err := kubernetes.NewForConfig(rest)

@@ -44,7 +44,7 @@ func TestConstraintsAmongMembersHoldForTheWholeGang(t *testing.T) {
 		"name=b,count=2,cpu=16,memory=64Gi,label:zone=b",
 		"name=c,count=2,cpu=16,memory=64Gi,label:zone=c",
 	}})
-	e.StartScheduler(t)
+	e.StartSchedulerWith(t, everyoneIsAdmitted)
 
 	apart := func(gang string) func(int, *corev1.Pod) {
 		return func(_ int, p *corev1.Pod) {
@@ -119,7 +119,7 @@ func TestConstraintsAmongMembersHoldForTheWholeGang(t *testing.T) {
 // TestVolumesThatBindOnFirstUse starts a gang whose volumes exist, and refuses as a whole one that is a volume short.
 func TestVolumesThatBindOnFirstUse(t *testing.T) {
 	e := env.New(t, localcluster.Options{Nodes: 4, Shapes: []string{"cpu=16,memory=64Gi"}})
-	e.StartScheduler(t)
+	e.StartSchedulerWith(t, everyoneIsAdmitted)
 	_, err := e.Kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "local"}, Provisioner: "kubernetes.io/no-provisioner",
 		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
@@ -200,3 +200,6 @@ func createClaim(t *testing.T, e *env.Env, name string) {
 		t.Fatal(err)
 	}
 }
+
+// everyoneIsAdmitted are the default tiers without the action enqueue: what does not fit is left to the nodes to say.
+const everyoneIsAdmitted = `actions: "allocate, backfill"`

@@ -29,7 +29,7 @@ func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=64Gi"}, CRDDirs: []string{crds}})
-	e.StartScheduler(t)
+	e.StartSchedulerWith(t, everyoneIsAdmitted)
 	client, err := coschedulingclient.NewForConfig(e.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
 // TestPodsWithoutAGroup places plain pods of the batch profile one by one, and those of the ordinary profile beside.
 func TestPodsWithoutAGroup(t *testing.T) {
 	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=4,memory=64Gi"}})
-	e.StartScheduler(t)
+	e.StartSchedulerWith(t, everyoneIsAdmitted)
 	label := func(p *corev1.Pod) *corev1.Pod {
 		p.Labels = map[string]string{env.GroupLabel: "plain"}
 		return p
@@ -96,7 +96,7 @@ func TestPodGroupsWithoutAStatusSubresource(t *testing.T) {
 		}
 	}
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=64Gi"}, NoDefaultCRDs: true, CRDDirs: []string{dir}})
-	e.StartScheduler(t)
+	e.StartSchedulerWith(t, everyoneIsAdmitted)
 	e.Create(t, env.Gang{Name: "toobig", Min: 5, Size: 5, CPU: "1"})
 	e.Create(t, env.Gang{Name: "fits", Min: 4, Size: 4, CPU: "1"})
 	env.Eventually(t, 30*time.Second, e.AllBound(t, "fits", 4))

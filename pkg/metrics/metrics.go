@@ -1,0 +1,59 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metrics shows what the scheduler decides on its /metrics: Volcano's metrics of queues and jobs with their
+// names and labels, and Caldera's own of turns and admission.
+package metrics
+
+import (
+	"time"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+var (
+	turns = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "caldera", Name: "turns_total", StabilityLevel: metrics.ALPHA,
+		Help: "Number of turns of jobs, by how they ended: placed, refused (no room), broken (a member was lost, or planning failed).",
+	}, []string{"result"})
+	parks = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "caldera", Name: "parks_total", StabilityLevel: metrics.ALPHA,
+		Help: "Number of times that jobs alike were set aside until something changes, by the reason.",
+	}, []string{"reason"})
+	waits = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: "caldera", Name: "admission_wait_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time from a job's creation to its admission to its queue.",
+		Buckets: metrics.ExponentialBuckets(0.01, 4, 12),
+	}, []string{"queue"})
+)
+
+// Source is where the metrics of queues and jobs are read when they are asked for.
+type Source interface {
+	Figures() []dispatch.QueueFigures
+	Shares() map[model.JobKey]float64
+	Waiting() []dispatch.Waiting
+}
+
+// Register adds the metrics to the registry that the scheduler serves.
+func Register(source Source) {
+	legacyregistry.MustRegister(turns, parks, waits)
+	legacyregistry.CustomMustRegister(&collector{source: source})
+}
+
+// Recorder counts what the dispatcher does.
+type Recorder struct{}
+
+// Turn counts a turn that ended.
+func (Recorder) Turn(result dispatch.TurnResult) { turns.WithLabelValues(string(result)).Inc() }
+
+// Parked counts a lot that was set aside.
+func (Recorder) Parked(reason model.ReasonKind) { parks.WithLabelValues(string(reason)).Inc() }
+
+// Admitted records how long a job waited for its admission.
+func (Recorder) Admitted(queue string, waited time.Duration) {
+	waits.WithLabelValues(queue).Observe(max(0, waited.Seconds()))
+}
