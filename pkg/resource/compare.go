@@ -13,11 +13,15 @@ import (
 // a Vector. Invariant: sorted by name, one entry a name.
 type Portion []Quantity[float64]
 
-// slack is the relative error that shares of a cluster carry from being divided: amounts closer than this are equal.
-const slack = 1e-9
+// slack is the relative error that amounts carry from being divided; it counts for at most slackUnits, so that whole
+// amounts are compared exactly.
+const (
+	slack      = 1e-9
+	slackUnits = 0.5
+)
 
 // atMost is the one comparison of amounts that were divided with amounts that were counted.
-func atMost(a, b float64) bool { return a <= b || a-b <= slack*b }
+func atMost(a, b float64) bool { return a <= b || a-b <= min(slackUnits, slack*b) }
 
 // Get returns the amount of one resource; zero when it is missing.
 func (p Portion) Get(name corev1.ResourceName) float64 {
@@ -80,7 +84,7 @@ func (l Limit) Refuses(ask Vector, taken func(corev1.ResourceName) int64) []core
 		if a.Value <= 0 || a.Name == corev1.ResourcePods {
 			continue
 		}
-		if bound, limited := l.Of(a.Name); limited && !atMost(float64(taken(a.Name)+a.Value), bound) {
+		if bound, limited := l.Of(a.Name); limited && !atMost(float64(taken(a.Name))+float64(a.Value), bound) {
 			over = append(over, a.Name)
 		}
 	}
@@ -100,21 +104,11 @@ func (l *Limit) Tighten(o Portion) {
 	}
 }
 
-// Ratio is how much of whole part is: 0 of nothing is 0, anything of nothing is 1 (Volcano's helpers.Share).
-func Ratio(part, whole float64) float64 {
-	switch {
-	case whole != 0:
-		return part / whole
-	case part == 0:
-		return 0
-	}
-	return 1
-}
-
-// Dominant is the greatest ratio, over the resources that whole names, of v to whole; 0 if whole names none.
+// Dominant is the greatest part, over the resources of which whole has any, that v has of whole; 0 of an empty whole
+// (Volcano pkg/scheduler/plugins/drf/drf.go, calculateShare, and its like in proportion and capacity).
 func (v Vector) Dominant(whole Portion) float64 { return dominant(v, whole) }
 
-// Dominant is the greatest ratio, over the resources that whole names, of p to whole; 0 if whole names none.
+// Dominant is the greatest part, over the resources of which whole has any, that p has of whole; 0 of an empty whole.
 func (p Portion) Dominant(whole Portion) float64 { return dominant(p, whole) }
 
 func dominant[N int64 | float64](parts []Quantity[N], whole Portion) float64 {
@@ -124,11 +118,9 @@ func dominant[N int64 | float64](parts []Quantity[N], whole Portion) float64 {
 		for i < len(parts) && parts[i].Name < w.Name {
 			i++
 		}
-		part := N(0)
-		if i < len(parts) && parts[i].Name == w.Name {
-			part = parts[i].Value
+		if i < len(parts) && parts[i].Name == w.Name && w.Value > 0 {
+			share = max(share, float64(parts[i].Value)/w.Value)
 		}
-		share = max(share, Ratio(float64(part), w.Value))
 	}
 	return share
 }
