@@ -53,6 +53,8 @@ type Writer struct {
 	queueFacts func() []QueueFacts
 	events     record.EventBroadcaster
 	recorder   record.EventRecorder
+	// eventsOnce starts the events.
+	eventsOnce sync.Once
 	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
 	noSubresource atomic.Bool
 
@@ -145,12 +147,19 @@ func (w *Writer) schedule(key model.JobKey) {
 	w.queue.AddAfter(key, delay)
 }
 
+// StartEvents has events written from now on; those recorded before are lost. Run does it if nobody did before.
+func (w *Writer) StartEvents() {
+	w.eventsOnce.Do(func() {
+		// Core events with timestamps: Volcano's CLI and controllers look at lastTimestamp.
+		w.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: w.kube.CoreV1().Events("")})
+	})
+}
+
 // Run writes until the context ends.
 func (w *Writer) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx).WithName("status")
 	ctx = klog.NewContext(ctx, logger)
-	// Core events with timestamps: Volcano's CLI and controllers look at lastTimestamp.
-	w.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: w.kube.CoreV1().Events("")})
+	w.StartEvents()
 	defer w.events.Shutdown()
 	defer w.queue.ShutDown()
 

@@ -194,6 +194,7 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 	case <-e.leading:
 	}
 	if !e.options.FlushedStatus {
+		e.Writer.StartEvents()
 		go e.Writer.Run(ctx)
 	}
 	e.Dispatcher.Run(ctx)
