@@ -93,7 +93,9 @@ type Dispatcher struct {
 	jobs    map[model.JobKey]*waiting
 	lots    map[lotKey]*lot
 	// lines are the queues' lots, active those lines of which a lot is ready, others a copy that is sorted.
-	lines          map[string]*line
+	lines map[string]*line
+	// partial is the number of jobs in the order that are partial.
+	partial        int
 	active, others []*line
 	// held are the lots that wait for their queue to have room; loosened and freed are the accounts' counts of that as of
 	// when they, and the applicants, were last looked at.

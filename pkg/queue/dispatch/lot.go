@@ -20,6 +20,8 @@ import (
 type waiting struct {
 	// job is the job as it was when it was last taken in.
 	job *policy.Ranked
+	// partial: some, but too few, members of the job hold nodes.
+	partial bool
 	// lot is set while the job may have turns, applied while it asks to be let into its queue.
 	lot     *lot
 	applied *applicants

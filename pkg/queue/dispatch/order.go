@@ -14,8 +14,8 @@ import (
 // compareJobs is the whole order of the jobs of a queue, negative when a goes first. A gang of which some, but too few,
 // members hold nodes is completed before any new job starts; then the policies decide.
 func compareJobs(policies *policy.Set, a, b *waiting) int {
-	if x, y := a.job.Partial(), b.job.Partial(); x != y {
-		if x {
+	if a.partial != b.partial {
+		if a.partial {
 			return -1
 		}
 		return 1
@@ -26,6 +26,8 @@ func compareJobs(policies *policy.Set, a, b *waiting) int {
 // line is the jobs of one queue that may have a turn.
 type line struct {
 	queue string
+	// account is the queue's, as of when the line was last active.
+	account *account.Queue
 	// ready are the lots of which a job may have a turn.
 	ready *heap.Heap[*lot]
 	// at is the place among the lines in which a lot is ready, -1 when none is.
@@ -49,6 +51,7 @@ func (d *Dispatcher) makeReady(l *lot) {
 	line := d.lineOf(l.key.queue)
 	line.ready.Put(l)
 	if line.at < 0 {
+		line.account = d.cfg.Policies.Book().Queue(line.queue)
 		line.at = len(d.active)
 		d.active = append(d.active, line)
 	}
@@ -74,16 +77,16 @@ func (d *Dispatcher) unready(l *lot) bool {
 
 // compareLines is the order of queues that have a job for a turn, negative when a goes first.
 func (d *Dispatcher) compareLines(a, b *line) int {
-	if x, y := a.ready.Top().best().job.Partial(), b.ready.Top().best().job.Partial(); x != y {
-		if x {
-			return -1
+	if d.partial > 0 {
+		if x, y := a.ready.Top().best().partial, b.ready.Top().best().partial; x != y {
+			if x {
+				return -1
+			}
+			return 1
 		}
-		return 1
 	}
-	return d.cfg.Policies.CompareQueues(d.account(a), d.account(b))
+	return d.cfg.Policies.CompareQueues(a.account, b.account)
 }
-
-func (d *Dispatcher) account(l *line) *account.Queue { return d.cfg.Policies.Book().Queue(l.queue) }
 
 // linesInOrder yields the queues that have a job for a turn, the first one first. It is found by looking at each once,
 // which is all that is needed as a rule; the others are sorted only if it gets no turn.

@@ -61,6 +61,9 @@ func (d *Dispatcher) bookIn() map[model.JobKey]*model.Job {
 	}
 	policies.Update()
 	if len(d.queues) > 0 {
+		for _, line := range d.active {
+			line.account = policies.Book().Queue(line.queue)
+		}
 		clear(d.queues)
 		for key := range d.rebarred() {
 			if _, ok := jobs[key]; !ok {
@@ -122,6 +125,7 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 			d.tell(w, model.Reason{})
 			d.leave(w)
 			d.withdraw(w)
+			d.rank(w, nil)
 			delete(d.jobs, key)
 			delete(d.resting, key)
 			delete(d.expiries, key)
@@ -134,7 +138,7 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 	}
 	// The order of lots and applicants must not change under them.
 	ready := w.lot != nil && d.unready(w.lot)
-	w.job = d.cfg.Policies.Rank(job)
+	d.rank(w, job)
 	switch {
 	case w.lot != nil:
 		w.lot.jobs.Put(w)
@@ -145,6 +149,20 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 		w.applied.jobs.Put(w)
 	}
 	d.place(w)
+}
+
+// rank records a job as it is now; nil when it no longer waits.
+func (d *Dispatcher) rank(w *waiting, job *model.Job) {
+	if w.partial {
+		d.partial--
+	}
+	w.partial = job != nil && job.Partial()
+	if w.partial {
+		d.partial++
+	}
+	if job != nil {
+		w.job = d.cfg.Policies.Rank(job)
+	}
 }
 
 // place decides what a job waits for.

@@ -1,0 +1,129 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+)
+
+type silent struct{}
+
+func (silent) Turn(TurnResult)                {}
+func (silent) Parked(model.ReasonKind)        {}
+func (silent) Admitted(string, time.Duration) {}
+
+// crowd returns a dispatcher that has taken in so many jobs of one pod, spread over the leaves of a tree of four levels
+// with 1,000 queues.
+func crowd(b *testing.B, jobs int, capacity config.TierPlugin) *Dispatcher {
+	policies, err := policy.Compile(&config.BatchQueueArgs{
+		Actions: []config.Action{config.Allocate, config.Backfill},
+		Tiers: []config.Tier{{Plugins: []config.TierPlugin{
+			{Name: config.PluginPriority}, {Name: config.PluginGang}, {Name: config.PluginDRF}, capacity,
+		}}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	state := model.NewState()
+	state.AddScheduler("volcano")
+	d := New(Config{
+		State: state, Policies: policies, MayFit: gang.MayFit, Clock: clock.RealClock{}, Recorder: silent{},
+		Lead:   gang.TaskOrder(func(_, _ *model.Task) int { return 0 }).Lead,
+		Report: func(model.JobKey, model.Reason) {}, Fault: func(*model.Queue, model.Reason) {},
+	})
+	state.Observe(d.Notify)
+	for i := range 100 {
+		state.UpsertNode(&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)},
+			Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("64"), "pods": resource.MustParse("110")}},
+		})
+	}
+	var leaves []string
+	queue := func(name, parent string) {
+		state.UpsertQueue(&model.Queue{Name: name, Parent: parent, Weight: 1})
+	}
+	queue(model.RootQueue, "")
+	for i := range 9 {
+		division := fmt.Sprintf("d%d", i)
+		queue(division, model.RootQueue)
+		for k := range 10 {
+			team := fmt.Sprintf("%s-t%d", division, k)
+			queue(team, division)
+			for m := range 10 {
+				leaf := fmt.Sprintf("%s-q%d", team, m)
+				queue(leaf, team)
+				leaves = append(leaves, leaf)
+			}
+		}
+	}
+	for i := range jobs {
+		name := fmt.Sprintf("job-%d", i)
+		state.UpsertPod(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
+				Annotations: map[string]string{model.QueueAnnotation: leaves[i%len(leaves)]},
+			},
+			Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+			}}},
+		})
+	}
+	d.takeIn()
+	d.admissions = nil
+	return d
+}
+
+// BenchmarkNext measures the choice of the next queue and job when nothing changed since the last.
+func BenchmarkNext(b *testing.B) {
+	for _, mode := range []struct {
+		name   string
+		plugin config.TierPlugin
+	}{
+		{"capacity-tree", config.TierPlugin{Name: config.PluginCapacity, Switches: map[config.Switch]bool{config.EnableHierarchy: true}}},
+		{"proportion", config.TierPlugin{Name: config.PluginProportion}},
+	} {
+		for _, jobs := range []int{1000, 100_000} {
+			b.Run(fmt.Sprintf("%s/queues=1000/jobs=%d", mode.name, jobs), func(b *testing.B) {
+				d := crowd(b, jobs, mode.plugin)
+				b.ReportAllocs()
+				for b.Loop() {
+					if d.next() == nil {
+						b.Fatal("nobody gets a turn")
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkTurn measures what the end of a turn costs between two plans: a job was placed, the accounts follow, and the
+// next one is chosen.
+func BenchmarkTurn(b *testing.B) {
+	d := crowd(b, 100_000, config.TierPlugin{Name: config.PluginCapacity, Switches: map[config.Switch]bool{config.EnableHierarchy: true}})
+	b.ReportAllocs()
+	for b.Loop() {
+		t := d.next()
+		if t == nil {
+			b.Fatal("nobody gets a turn")
+		}
+		d.cfg.State.Assume(t.lead.UID, "node-0")
+		d.takeIn()
+		d.cfg.State.Forget(t.lead.UID)
+		d.takeIn()
+		d.admissions = nil
+	}
+}
