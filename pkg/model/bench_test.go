@@ -16,8 +16,14 @@ import (
 )
 
 // BenchmarkSnapshot measures a snapshot of 5,000 nodes and 50,000 pods in jobs of 10 when one pod in a hundred changed
-// since the last.
+// since the last: those of whole jobs, or each one of another job.
 func BenchmarkSnapshot(b *testing.B) {
+	b.Run("changed=50-jobs", func(b *testing.B) { benchmarkSnapshot(b, func(i, round int) int { return i + 500*(round/2) }) })
+	b.Run("changed=500-jobs", func(b *testing.B) { benchmarkSnapshot(b, func(i, round int) int { return 10*i + round/2%10 }) })
+}
+
+// benchmarkSnapshot changes 500 pods in each round, which choose picks.
+func benchmarkSnapshot(b *testing.B, choose func(i, round int) int) {
 	const nodes, pods, gang = 5000, 50_000, 10
 	state := model.NewState()
 	state.AddScheduler("volcano")
@@ -45,8 +51,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		for i := range pods / 100 {
-			// Each changed pod is one of another job.
-			at := uid((i*gang + round/2%gang) % pods)
+			at := uid(choose(i, round) % pods)
 			if round%2 == 0 {
 				state.Assume(at, fmt.Sprintf("node-%d", i%nodes))
 			} else {

@@ -33,11 +33,7 @@ func LeastSum(demands []Demand, n int) resource.Vector {
 
 // Need is, for each resource, the least that the job's next turn asks for.
 func (j *Job) Need() resource.Vector {
-	demands := make([]Demand, 0, len(j.Pending))
-	for _, d := range j.Pending {
-		demands = append(demands, d)
-	}
-	return LeastSum(demands, max(1, j.Requirement().Tasks))
+	return LeastSum(slices.Clone(j.Pending), max(1, j.Requirement().Tasks))
 }
 
 // minimum is what the job needs to start, as its PodGroup says or, where it does not, as its own pods do: what is placed

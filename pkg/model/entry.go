@@ -5,7 +5,6 @@ package model
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ type entry struct {
 func (s *State) entry(key JobKey) *entry {
 	e := s.jobs[key]
 	if e == nil {
-		e = &entry{job: Job{Key: key, Roles: map[string]Counts{}, Pending: map[Class]Demand{}}, index: map[types.UID]int{}}
+		e = &entry{job: Job{Key: key}, index: map[types.UID]int{}}
 		s.jobs[key] = e
 	}
 	return e
@@ -81,18 +80,20 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 func (e *entry) count(t *Task, n int) {
 	e.job.Counts.add(t, n)
 	e.job.Usage.add(t, int64(n))
-	role := e.job.Roles[t.Role]
-	role.add(t, n)
-	if role == (Counts{}) {
-		delete(e.job.Roles, t.Role)
-	} else {
-		e.job.Roles[t.Role] = role
+	i, ok := findRole(e.job.Roles, t.Role)
+	if !ok {
+		e.job.Roles = slices.Insert(e.job.Roles, i, RoleCounts{Role: t.Role})
+	}
+	if e.job.Roles[i].add(t, n); e.job.Roles[i].Counts == (Counts{}) {
+		e.job.Roles = slices.Delete(e.job.Roles, i, i+1)
 	}
 	if t.Placeable() {
-		if count := e.job.Pending[t.Class].Count + n; count > 0 {
-			e.job.Pending[t.Class] = Demand{Count: count, Request: t.Request}
-		} else {
-			delete(e.job.Pending, t.Class)
+		i, ok := findDemand(e.job.Pending, t.Class)
+		if !ok {
+			e.job.Pending = slices.Insert(e.job.Pending, i, Demand{Class: t.Class, Request: t.Request})
+		}
+		if e.job.Pending[i].Count += n; e.job.Pending[i].Count == 0 {
+			e.job.Pending = slices.Delete(e.job.Pending, i, i+1)
 		}
 		// Traits only grow: a job that once had a pod with volumes is woken once too often, never too seldom.
 		e.job.Traits |= t.Traits
@@ -125,8 +126,8 @@ func (s *State) head(e *entry) Job {
 	j.Tasks = nil
 	j.Usage = e.job.Usage.clone()
 	j.Admitted = e.admitted
-	j.Roles = maps.Clone(e.job.Roles)
-	j.Pending = maps.Clone(e.job.Pending)
+	j.Roles = slices.Clone(e.job.Roles)
+	j.Pending = slices.Clone(e.job.Pending)
 	switch {
 	case j.Group != nil:
 		j.Queue, j.Created, j.UID = j.Group.Queue, j.Group.Created, j.Group.UID

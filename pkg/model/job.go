@@ -4,6 +4,8 @@
 package model
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -143,8 +145,15 @@ func (u *Usage) clone() Usage {
 	return Usage{Allocated: u.Allocated.Clone(), Requested: u.Requested.Clone(), Gated: u.Gated.Clone()}
 }
 
+// RoleCounts are the counts of one role of a job.
+type RoleCounts struct {
+	Role string
+	Counts
+}
+
 // Demand is a number of equal tasks that wait for nodes.
 type Demand struct {
+	Class Class
 	Count int
 	// Request is what one of them asks for.
 	Request resource.Vector
@@ -165,14 +174,30 @@ type Job struct {
 	Usage    Usage
 	// Admitted: the job has been let into its queue (Volcano's enqueue) and may have turns.
 	Admitted bool
-	// Roles are the counts of each role that has tasks.
-	Roles map[string]Counts
-	// Pending are the placeable tasks by class.
-	Pending map[Class]Demand
+	// Roles are the counts of each role that has tasks, by role.
+	Roles []RoleCounts
+	// Pending are the placeable tasks of each class, by class.
+	Pending []Demand
 	// Traits are all traits of the job's placeable tasks.
 	Traits Traits
 	// Tasks are all tasks, in no particular order.
 	Tasks []*Task
+}
+
+// Role returns the counts of one role.
+func (j *Job) Role(role string) Counts {
+	if i, ok := findRole(j.Roles, role); ok {
+		return j.Roles[i].Counts
+	}
+	return Counts{}
+}
+
+func findRole(roles []RoleCounts, role string) (int, bool) {
+	return slices.BinarySearchFunc(roles, role, func(r RoleCounts, role string) int { return cmp.Compare(r.Role, role) })
+}
+
+func findDemand(demands []Demand, class Class) (int, bool) {
+	return slices.BinarySearchFunc(demands, class, func(d Demand, class Class) int { return bytes.Compare(d.Class[:], class[:]) })
 }
 
 // Min is the number of tasks that start together: minMember, or 1 for a job of one.
@@ -211,7 +236,7 @@ func (j *Job) Started() bool {
 		return false
 	}
 	for role, least := range j.roleMins() {
-		if c := j.Roles[role]; c.Ready() < least {
+		if c := j.Role(role); c.Ready() < least {
 			return false
 		}
 	}
@@ -227,7 +252,7 @@ func (j *Job) Ready() bool {
 		return false
 	}
 	for role, least := range j.roleMins() {
-		if c := j.Roles[role]; c.Ready()+c.PendingBestEffort < least {
+		if c := j.Role(role); c.Ready()+c.PendingBestEffort < least {
 			return false
 		}
 	}
@@ -252,7 +277,7 @@ func (j *Job) Requirement() Requirement {
 	r := Requirement{Gang: true, Tasks: max(0, j.Min()-j.Counts.Ready()-j.Counts.PendingBestEffort)}
 	ofRoles := 0
 	for role, least := range j.roleMins() {
-		c := j.Roles[role]
+		c := j.Role(role)
 		if need := least - c.Ready() - c.PendingBestEffort; need > 0 {
 			if r.Roles == nil {
 				r.Roles = map[string]int{}
@@ -281,7 +306,7 @@ func (j *Job) Blocked() Reason {
 	}
 	roles := j.roleMins()
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
-		if c := j.Roles[role]; c.Valid() < roles[role] {
+		if c := j.Role(role); c.Valid() < roles[role] {
 			return Reason{Kind: NotEnoughPodsOfTask, Subject: role, Message: fmt.Sprintf(
 				"%d of %d pods of task %q exist: create pods with %s=%s, or lower spec.minTaskMember",
 				c.Valid(), roles[role], role, RoleKey, role)}
@@ -312,7 +337,7 @@ func (j *Job) negativeRole() Reason {
 func (j *Job) gated(roles map[string]int) Reason {
 	short := j.Counts.Valid()-j.Counts.PendingGated < j.Min()
 	for role, least := range roles {
-		c := j.Roles[role]
+		c := j.Role(role)
 		short = short || c.Valid()-c.PendingGated < least
 	}
 	if !short {

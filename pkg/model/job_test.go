@@ -91,7 +91,7 @@ func TestCountsOfOneTask(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tallyOf(job.Counts)); diff != "" {
 				t.Errorf("counts of the job (-want,+got)\n%s", diff)
 			}
-			if diff := cmp.Diff(map[string]model.Counts{"worker": job.Counts}, job.Roles); diff != "" {
+			if diff := cmp.Diff([]model.RoleCounts{{Role: "worker", Counts: job.Counts}}, job.Roles); diff != "" {
 				t.Errorf("counts of the role differ from those of the job (-want,+got)\n%s", diff)
 			}
 		})

@@ -5,7 +5,6 @@ package model_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -132,10 +131,13 @@ type jobView struct {
 func viewOf(j *model.Job) jobView {
 	v := jobView{
 		Group: j.Group, Queue: j.Queue, Priority: j.Priority, Created: j.Created, UID: j.UID, Counts: j.Counts,
-		Roles: maps.Clone(j.Roles), Pending: map[model.Class]string{},
+		Roles: map[string]model.Counts{}, Pending: map[model.Class]string{},
 	}
-	for class, demand := range j.Pending {
-		v.Pending[class] = fmt.Sprintf("%d times %s", demand.Count, demand.Request)
+	for _, role := range j.Roles {
+		v.Roles[role.Role] = role.Counts
+	}
+	for _, demand := range j.Pending {
+		v.Pending[demand.Class] = fmt.Sprintf("%d times %s", demand.Count, demand.Request)
 	}
 	for _, t := range j.Tasks {
 		v.Tasks = append(v.Tasks, describe(t))

@@ -4,7 +4,6 @@
 package dispatch
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"maps"
@@ -84,9 +83,9 @@ func keyOf(j *model.Job) lotKey {
 		number(r.Roles[role])
 	}
 	// Of one class or many, a job that needs a single task is like any other as long as the classes are the same.
-	for _, class := range slices.SortedFunc(maps.Keys(j.Pending), func(a, b model.Class) int { return bytes.Compare(a[:], b[:]) }) {
-		h.Write(class[:])
-		number(min(j.Pending[class].Count, max(1, r.Tasks)))
+	for _, demand := range j.Pending {
+		h.Write(demand.Class[:])
+		number(min(demand.Count, max(1, r.Tasks)))
 	}
 	if j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 {
 		h.Write([]byte(j.Key.String()))

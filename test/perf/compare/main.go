@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -25,11 +27,13 @@ import (
 // workload is what one comparison places, and on what.
 type workload struct {
 	nodes, gangs, size int
-	runs               int
-	qps                int
-	keepLogs           string
-	only               string
-	binary             string
+	// queues is how many queues the gangs are spread over in runs that compare that; 0: no such runs.
+	queues   int
+	runs     int
+	qps      int
+	keepLogs string
+	only     string
+	binary   string
 }
 
 func main() {
@@ -45,10 +49,11 @@ func main() {
 	flags.IntVar(&w.nodes, "nodes", 1000, "number of nodes, 32 cores and 256Gi each")
 	flags.IntVar(&w.gangs, "gangs", 50, "number of gangs")
 	flags.IntVar(&w.size, "size", 100, "pods in a gang, each asking for 1 core and 1Gi")
+	flags.IntVar(&w.queues, "queues", 0, "also run Caldera with the gangs spread over so many queues of different weights")
 	flags.IntVar(&w.runs, "runs", 3, "counted runs of each scheduler")
 	flags.IntVar(&w.qps, "qps", 5000, "client-side request limit of both schedulers, requests/s")
 	flags.StringVar(&w.keepLogs, "logs", "", "directory for the schedulers' logs (default: a temporary one)")
-	flags.StringVar(&w.only, "only", "", "run only this scheduler: caldera or stock")
+	flags.StringVar(&w.only, "only", "", "run only these, with commas between: caldera, queues, stock")
 	flags.StringVar(&w.binary, "binary", "", "measure this build of Caldera instead of the checkout's")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := cmd.ExecuteContext(ctx)
@@ -90,6 +95,8 @@ type contender struct {
 	binary string
 	config []byte
 	gangs  bool
+	// queues is the number of queues the gangs are spread over; 0: all are in the default queue.
+	queues int
 }
 
 // prepare builds what is compared.
@@ -105,9 +112,10 @@ func prepare(ctx context.Context, w workload) ([]contender, error) {
 	var list []contender
 	for _, c := range []contender{
 		{name: "caldera", binary: filepath.Join(bin, "kube-scheduler"), config: calderaConfig, gangs: true},
+		{name: "queues", binary: filepath.Join(bin, "kube-scheduler"), config: calderaConfig, gangs: true, queues: w.queues},
 		{name: "stock", binary: filepath.Join(bin, "stock-kube-scheduler"), config: stockConfig},
 	} {
-		if w.only != "" && w.only != c.name {
+		if w.only != "" && !slices.Contains(strings.Split(w.only, ","), c.name) || c.name == "queues" && w.queues == 0 {
 			continue
 		}
 		pkg := "./cmd/kube-scheduler"
@@ -125,7 +133,7 @@ func prepare(ctx context.Context, w workload) ([]contender, error) {
 		list = append(list, c)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("--only is %q: use caldera or stock", w.only)
+		return nil, fmt.Errorf("--only is %q: use caldera, queues or stock", w.only)
 	}
 	return list, nil
 }

@@ -151,10 +151,19 @@ func create(ctx context.Context, w workload, c contender, cluster *localcluster.
 		default:
 		}
 	}
+	for i := range c.queues {
+		queue := &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: queueName(i)}, Spec: volcano.QueueSpec{Weight: int32(i + 1)}}
+		if _, err := groups.SchedulingV1beta1().Queues().Create(ctx, queue, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating queue %s: %w", queue.Name, err)
+		}
+	}
 	workqueue.ParallelizeUntil(ctx, creators, w.gangs, func(g int) {
 		name := fmt.Sprintf("gang-%05d", g)
 		if c.gangs {
 			group := &volcano.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: volcano.PodGroupSpec{MinMember: int32(w.size)}}
+			if c.queues > 0 {
+				group.Spec.Queue = queueName(g % c.queues)
+			}
 			if _, err := groups.SchedulingV1beta1().PodGroups(namespace).Create(ctx, group, metav1.CreateOptions{}); err != nil {
 				keep(err)
 				return
@@ -174,6 +183,8 @@ func create(ctx context.Context, w workload, c contender, cluster *localcluster.
 		return ctx.Err()
 	}
 }
+
+func queueName(i int) string { return fmt.Sprintf("team-%02d", i) }
 
 func pod(group string, i int, gang bool) *corev1.Pod {
 	p := &corev1.Pod{

@@ -27,7 +27,13 @@ func report(out io.Writer, contenders []contender, results map[string][]result) 
 			middle(rs, func(r result) time.Duration { return r.told }))
 	}
 	table.Flush() //nolint:errcheck,gosec // the terminal is gone, and with it the reader
-	ours, theirs := results["caldera"], results["stock"]
+	relate(out, results, "caldera", "stock")
+	relate(out, results, "queues", "caldera")
+}
+
+// relate prints how one scheduler stands to another.
+func relate(out io.Writer, results map[string][]result, one, other string) {
+	ours, theirs := results[one], results[other]
 	if len(ours) == 0 || len(theirs) == 0 {
 		return
 	}
@@ -38,7 +44,7 @@ func report(out io.Writer, contenders []contender, results map[string][]result) 
 		}
 		return median(ratios, func(r result) float64 { return r.rate })
 	}
-	fmt.Fprintf(out, "caldera/stock, median of run pairs: %.2fx the pods/s, %.2fx the CPU seconds, %.2fx the memory\n",
+	fmt.Fprintf(out, "%s/%s, median of run pairs: %.2fx the pods/s, %.2fx the CPU seconds, %.2fx the memory\n", one, other,
 		ratio(func(r result) float64 { return r.rate }),
 		ratio(func(r result) float64 { return r.usage.CPU.Seconds() }),
 		ratio(func(r result) float64 { return float64(r.usage.PeakMemory) }))
