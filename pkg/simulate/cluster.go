@@ -11,9 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -22,6 +25,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
@@ -51,8 +55,13 @@ type cluster struct {
 	limit int64
 }
 
-// setFeatureDefaults sets the feature gates, which belong to the process, as the scheduler's binary has them.
-var setFeatureDefaults = sync.OnceFunc(command.SetFeatureDefaults)
+// setFeatureDefaults sets the feature gates, which belong to the process, as the scheduler's binary has them. The pods
+// that upstream's preemption of single pods evicts are deleted before the scheduling cycle ends and not beside it, where
+// nothing could tell that it is not done yet.
+var setFeatureDefaults = sync.OnceFunc(func() {
+	command.SetFeatureDefaults()
+	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.SchedulerAsyncPreemption, false))
+})
 
 // newCluster builds everything and starts nothing.
 func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*cluster, error) {
@@ -85,9 +94,14 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 		scheduler.WithExtenders(config.Extenders...),
 		scheduler.WithParallelism(config.Parallelism),
 	)
-	if err != nil {
-		c.cancel()
+	switch {
+	case err != nil:
+		c.stop()
 		return nil, fmt.Errorf("building the scheduler: %w", err)
+	case c.engine.Dispatcher == nil:
+		c.stop()
+		return nil, fmt.Errorf("no profile of the configuration has the plugin %s: enable it in all of them, and %s where there are gangs",
+			names.BatchQueue, names.Gang)
 	}
 	command.LeadWhenScheduling(c.engine, c.sched)
 	next := c.sched.NextEntity
@@ -128,7 +142,9 @@ func (c *cluster) start() error {
 func (c *cluster) stop() {
 	c.cancel()
 	c.running.Wait()
-	c.engine.Writer.Close()
+	if c.engine.Writer != nil {
+		c.engine.Writer.Close()
+	}
 	c.core.Shutdown()
 }
 

@@ -5,6 +5,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func (c *cluster) betweenRounds() error {
 		switch {
 		case p.DeletionTimestamp != nil:
 			err = c.api.Remove(memory.Pods, p.Namespace, p.Name)
-		case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending:
+		case starts(p):
 			scenario.Started(p, metav1.NewTime(c.clock.Now()))
 			err = c.api.Update(memory.Pods, p, p.Namespace)
 		}
@@ -39,6 +40,15 @@ func (c *cluster) betweenRounds() error {
 		}
 	}
 	return c.wait(c.receipts.undelivered)
+}
+
+// starts reports whether a pod is on a node and does not run yet.
+func starts(p *corev1.Pod) bool { return p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending }
+
+// idle reports whether kubelets have nothing to do.
+func (c *cluster) idle() (bool, error) {
+	pods, err := c.pods()
+	return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil || starts(p) }), err
 }
 
 // recreate brings back the pods that were evicted and are gone.

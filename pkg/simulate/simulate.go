@@ -86,7 +86,11 @@ func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, er
 		if o.Progress != nil {
 			o.Progress(round)
 		}
-		result.Rounds, result.Settled = number, round.Bound == 0 && round.Disrupted == 0
+		idle, err := c.idle()
+		if err != nil {
+			return nil, err
+		}
+		result.Rounds, result.Settled = number, idle && round.Bound == 0 && round.Disrupted == 0
 	}
 	if o.Rounds == 0 && !result.Settled {
 		return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", mostRounds)

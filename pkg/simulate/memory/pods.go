@@ -51,11 +51,23 @@ func (a *API) bind(ns string, binding *corev1.Binding) error {
 		return conflict("it has scheduling gates")
 	}
 	pod.Spec.NodeName = binding.Target.Name
-	podutil.UpdatePodCondition(&pod.Status, &corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(a.clock.Now()),
-	})
+	a.setTrue(pod, corev1.PodCondition{Type: corev1.PodScheduled})
 	a.bound = append(a.bound, pod.UID)
 	return a.replace(Pods, pod)
+}
+
+// setTrue sets a condition of a pod to True; of one that is True already the time stays.
+func (a *API) setTrue(pod *corev1.Pod, c corev1.PodCondition) {
+	c.Status, c.LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(a.clock.Now())
+	i, before := podutil.GetPodCondition(&pod.Status, c.Type)
+	switch {
+	case before == nil:
+		pod.Status.Conditions = append(pod.Status.Conditions, c)
+		return
+	case before.Status == c.Status:
+		c.LastTransitionTime = before.LastTransitionTime
+	}
+	pod.Status.Conditions[i] = c
 }
 
 // evict deletes a pod unless its PodDisruptionBudget forbids it (k8s.io/kubernetes pkg/registry/core/pod/storage,
@@ -78,9 +90,8 @@ func (a *API) evict(ns, name string, options *metav1.DeleteOptions) error {
 		return err
 	}
 	if pod.DeletionTimestamp == nil {
-		podutil.UpdatePodCondition(&pod.Status, &corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(a.clock.Now()),
-			Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+		a.setTrue(pod, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
 		})
 		if err := a.replace(Pods, pod); err != nil {
 			return err
