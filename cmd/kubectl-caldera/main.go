@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
 )
@@ -36,6 +37,8 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
+	// Libraries of Kubernetes' components add flags to every command line.
+	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.AddCommand(simulate.New())
 	return root
 }

@@ -168,7 +168,7 @@ func (c *cluster) nodes() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	var names []string
+	names := []string{}
 	for i := range list.(*corev1.NodeList).Items {
 		names = append(names, list.(*corev1.NodeList).Items[i].Name)
 	}

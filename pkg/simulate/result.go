@@ -114,6 +114,8 @@ func (c *cluster) collect(r *Result) error {
 	if err != nil {
 		return err
 	}
+	// Lists that are empty are lists in JSON, too.
+	r.Pods, r.Queues = []Pod{}, []Queue{}
 	for _, p := range pods {
 		pod := podOf(p)
 		pod.Round = c.boundIn[p.UID]

@@ -46,6 +46,9 @@ func ConformanceOf(r *simulate.Result) Conformance {
 	for _, node := range r.Nodes {
 		f.BoundPerNode[node] = 0
 	}
+	for _, q := range r.Queues {
+		f.BoundPerQueue[q.Name], f.EvictedPerQueue[q.Name] = 0, 0
+	}
 	for _, j := range r.Jobs {
 		f.BoundPerQueue[j.Queue] += j.Placed
 		f.EvictedPerQueue[j.Queue] += j.Evicted
