@@ -56,6 +56,11 @@ func policies(t *testing.T, args *config.BatchQueueArgs) *policy.Set {
 	return set
 }
 
+// patience is how long jobs may be without pods.
+const patience = 10 * time.Minute
+
+func noOpinion(_, _ *model.Task) int { return 0 }
+
 func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
 
 func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
@@ -63,9 +68,9 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State:    d.state,
-		Policies: policies(t, args),
+		Policies: policies(t, args), AdmissionTimeout: patience,
 		MayFit:   gang.MayFit,
-		Lead:     gang.TaskOrder(func(a, b *model.Task) int { return 0 }).Lead,
+		Lead:     gang.TaskOrder(noOpinion).Lead,
 		Fault:    func(*model.Queue, model.Reason) {},
 		Recorder: metrics.Recorder{},
 		Activate: func(pods []*corev1.Pod) {
@@ -113,11 +118,15 @@ func (d *desk) want(uids ...types.UID) {
 	}
 }
 
-// last is the last reason reported for a job.
-func (d *desk) last(job string) model.Reason {
+// last is the last reason reported for a PodGroup.
+func (d *desk) last(job string) model.Reason { return d.lastOf(keyOf(job)) }
+
+// lastOf is the last reason reported for a job.
+func (d *desk) lastOf(job model.JobKey) model.Reason {
+	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if told := d.reasons[keyOf(job)]; len(told) > 0 {
+	if told := d.reasons[job]; len(told) > 0 {
 		return told[len(told)-1]
 	}
 	return model.Reason{}
@@ -165,10 +174,23 @@ func (d *desk) plan(lead types.UID) {
 	if entry.Verdict != dispatch.Lead {
 		d.t.Fatalf("pod %s is not asked to lead", lead)
 	}
-	var pods []*corev1.Pod
-	var nodes []string
+	var members []types.UID
 	for _, task := range entry.Job.Tasks {
 		if task.Placeable() {
+			members = append(members, task.UID)
+		}
+	}
+	d.planFor(entry.Job, members)
+}
+
+// planFor plans members of a job, of which the first that waits leads, for node-0.
+func (d *desk) planFor(job *model.Job, members []types.UID) {
+	d.t.Helper()
+	var pods []*corev1.Pod
+	var nodes []string
+	lead := gang.TaskOrder(noOpinion).Lead(job).UID
+	for _, task := range job.Tasks {
+		if slices.Contains(members, task.UID) {
 			pods, nodes = append(pods, task.Pod), append(nodes, "node-0")
 		}
 	}

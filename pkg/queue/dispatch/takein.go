@@ -230,7 +230,7 @@ func (d *Dispatcher) blocked(job *model.Job, admitted bool) model.Reason {
 		// Its pods may not exist before it is let in.
 		return model.Reason{}
 	}
-	if admitted && !d.cfg.Policies.Backfill && job.Counts.Placeable() > 0 && onlyBestEffort(job) {
+	if !d.cfg.Policies.Backfill && job.Counts.Placeable() > 0 && onlyBestEffort(job) {
 		return model.Reason{Kind: model.BackfillOff, Message: fmt.Sprintf(
 			"%d pods ask for no resources, and the action backfill, which places such pods, is not configured: add it, or requests", job.Counts.Placeable())}
 	}
