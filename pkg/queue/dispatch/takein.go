@@ -224,10 +224,13 @@ func (d *Dispatcher) blocked(job *model.Job, admitted bool) model.Reason {
 	reason := job.Blocked()
 	switch {
 	case reason == (model.Reason{}):
-	case admitted && job.Counts.Total() > 0, reason.Kind == model.InvalidPodGroup, reason.Kind == model.PodGroupNotFound:
+	case job.Counts.Total() == 0 && job.Group != nil && reason.Kind != model.InvalidPodGroup:
+		// Its pods may not exist before it is let in.
+		return model.Reason{}
+	case admitted, !d.cfg.Policies.Enqueue, job.Group == nil, job.Group.MinResources == nil, reason.Kind == model.InvalidPodGroup:
+		// A job that does not say what it needs is judged by its pods, once they are all there.
 		return reason
 	default:
-		// Its pods may not exist before it is let in.
 		return model.Reason{}
 	}
 	if !d.cfg.Policies.Backfill && job.Counts.Placeable() > 0 && onlyBestEffort(job) {
