@@ -158,30 +158,41 @@ func podOf(p *corev1.Pod) Pod {
 	return pod
 }
 
-// jobs returns the jobs of the model with what became of their pods.
-func (c *cluster) jobs(pods []*corev1.Pod) []Job {
-	all, placed := map[model.JobKey]int{}, map[model.JobKey]int{}
+// tally counts the pods of jobs.
+type tally struct {
+	pods, placed map[model.JobKey]int
+	// evicted are the names of the pods that were evicted at least once.
+	evicted map[model.JobKey]map[types.NamespacedName]bool
+}
+
+func tallyOf(pods, disrupted []*corev1.Pod) tally {
+	t := tally{pods: map[model.JobKey]int{}, placed: map[model.JobKey]int{}, evicted: map[model.JobKey]map[types.NamespacedName]bool{}}
 	for _, p := range pods {
 		key := model.JobOf(p)
-		all[key]++
-		if p.Spec.NodeName != "" && p.DeletionTimestamp == nil && !finished(p) {
-			placed[key]++
+		t.pods[key]++
+		if podOf(p).Placed() {
+			t.placed[key]++
 		}
 	}
-	evicted := map[model.JobKey]map[types.NamespacedName]bool{}
-	for _, p := range c.api.Disruptions() {
+	for _, p := range disrupted {
 		key := model.JobOf(p)
-		if evicted[key] == nil {
-			evicted[key] = map[types.NamespacedName]bool{}
+		if t.evicted[key] == nil {
+			t.evicted[key] = map[types.NamespacedName]bool{}
 		}
-		evicted[key][types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = true
+		t.evicted[key][types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = true
 	}
+	return t
+}
+
+// jobs returns the jobs of the model with what became of their pods.
+func (c *cluster) jobs(pods []*corev1.Pod) []Job {
+	t := tallyOf(pods, c.api.Disruptions())
 	reasons := c.engine.Dispatcher.Reasons()
 	byKey := map[model.JobKey]Job{}
 	for j := range c.engine.State.Snapshot().Jobs {
 		job := Job{
 			Namespace: j.Key.Namespace, Name: j.Key.Name, PodGroup: j.Key.Source != model.FromPod, Queue: j.Queue, MinMember: j.Min(),
-			Pods: all[j.Key], Placed: placed[j.Key], Evicted: len(evicted[j.Key]),
+			Pods: t.pods[j.Key], Placed: t.placed[j.Key], Evicted: len(t.evicted[j.Key]),
 		}
 		job.Started = job.Placed > 0 && job.Placed >= job.MinMember
 		if reason, waits := reasons[j.Key]; waits {

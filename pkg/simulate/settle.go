@@ -164,15 +164,24 @@ func (c *cluster) lagging() string {
 		queued[p.UID] = true
 	}
 	for _, p := range pods {
-		if _, ours := c.sched.Profiles[p.Spec.SchedulerName]; !ours || p.Spec.NodeName != "" || finished(p) {
-			continue
+		if lagging := c.between(p, queued); lagging != "" {
+			return lagging
 		}
-		if assumed, err := c.sched.Cache.IsAssumedPod(p); err != nil || assumed {
-			return fmt.Sprintf("pod %s/%s is being bound", p.Namespace, p.Name)
-		}
-		if !queued[p.UID] && p.DeletionTimestamp == nil {
-			return fmt.Sprintf("pod %s/%s is between binding and the queue", p.Namespace, p.Name)
-		}
+	}
+	return ""
+}
+
+// between says where a pod without a node is when it is not in the scheduling queue; empty when it is there or is none
+// of this scheduler's.
+func (c *cluster) between(p *corev1.Pod, queued map[types.UID]bool) string {
+	if _, ours := c.sched.Profiles[p.Spec.SchedulerName]; !ours || p.Spec.NodeName != "" || finished(p) {
+		return ""
+	}
+	if assumed, err := c.sched.Cache.IsAssumedPod(p); err != nil || assumed {
+		return fmt.Sprintf("pod %s/%s is being bound", p.Namespace, p.Name)
+	}
+	if !queued[p.UID] && p.DeletionTimestamp == nil {
+		return fmt.Sprintf("pod %s/%s is between binding and the queue", p.Namespace, p.Name)
 	}
 	return ""
 }

@@ -69,31 +69,33 @@ func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, er
 		return nil, err
 	}
 	result := &Result{Initial: c.initial}
-	limit := o.Rounds
-	if limit == 0 {
-		limit = mostRounds
-	}
-	for number := 1; number <= limit && !result.Settled; number++ {
-		if number > 1 {
-			if err := c.betweenRounds(); err != nil {
-				return nil, err
-			}
+	for !result.Settled && (o.Rounds == 0 || result.Rounds < o.Rounds) {
+		if result.Rounds == mostRounds {
+			return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", mostRounds)
 		}
-		round, err := c.round(number)
-		if err != nil {
-			return nil, fmt.Errorf("round %d: %w", number, err)
+		result.Rounds++
+		if result.Settled, err = c.play(result.Rounds); err != nil {
+			return nil, fmt.Errorf("round %d: %w", result.Rounds, err)
 		}
-		if o.Progress != nil {
-			o.Progress(round)
-		}
-		idle, err := c.idle()
-		if err != nil {
-			return nil, err
-		}
-		result.Rounds, result.Settled = number, idle && round.Bound == 0 && round.Disrupted == 0
-	}
-	if o.Rounds == 0 && !result.Settled {
-		return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", mostRounds)
 	}
 	return result, c.collect(result)
+}
+
+// play plays one round, with what lies between it and the one before. It reports whether the round changed nothing and
+// left nothing to do.
+func (c *cluster) play(number int) (settled bool, err error) {
+	if number > 1 {
+		if err := c.betweenRounds(); err != nil {
+			return false, err
+		}
+	}
+	round, err := c.round(number)
+	if err != nil {
+		return false, err
+	}
+	if c.options.Progress != nil {
+		c.options.Progress(round)
+	}
+	idle, err := c.idle()
+	return idle && round.Bound == 0 && round.Disrupted == 0, err
 }

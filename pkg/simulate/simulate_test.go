@@ -89,11 +89,11 @@ func pods(r *simulate.Result) []string {
 	return all
 }
 
-// jobs describes the jobs of a result: "name phase placed/pods reason".
+// jobs describes the jobs of a result: "name placed/pods reason".
 func jobs(r *simulate.Result) []string {
 	var all []string
 	for _, j := range r.Jobs {
-		line := fmt.Sprintf("%s %s %d/%d", j.Name, j.Phase, j.Placed, j.Pods)
+		line := fmt.Sprintf("%s %d/%d", j.Name, j.Placed, j.Pods)
 		if j.Waits != nil {
 			line += " " + string(j.Waits.Kind)
 		}
@@ -116,6 +116,7 @@ value: 10
 `
 
 func TestScenariosEndAsTheSchedulerDecides(t *testing.T) {
+	t.Parallel()
 	victim := pod("victim", "priorityClassName: low, nodeName: n1", "") + running
 	urgent := pod("urgent", "priorityClassName: high", "")
 	for name, tc := range map[string]struct {
@@ -130,19 +131,19 @@ func TestScenariosEndAsTheSchedulerDecides(t *testing.T) {
 		"an empty cluster": {rounds: 1},
 		"a cluster without nodes": {
 			file: group("a", 1, 1), rounds: 1,
-			pods: []string{"a-0 - Pending 0"}, jobs: []string{"a Pending 0/1 NotAdmitted"},
+			pods: []string{"a-0 - Pending 0"}, jobs: []string{"a 0/1 NotAdmitted"},
 		},
 		"a gang that fits is bound, and runs in the next round": {
 			file: node("n1", 4) + group("a", 2, 2), rounds: 2,
-			pods: []string{"a-0 n1 Running 1", "a-1 n1 Running 1"}, jobs: []string{"a Running 2/2"},
+			pods: []string{"a-0 n1 Running 1", "a-1 n1 Running 1"}, jobs: []string{"a 2/2"},
 		},
 		"after one round it is bound but does not run yet": {
 			file: node("n1", 4) + group("a", 2, 2), options: simulate.Options{Rounds: 1}, rounds: 1, unsettled: true,
-			pods: []string{"a-0 n1 Bound 1", "a-1 n1 Bound 1"}, jobs: []string{"a Running 2/2"},
+			pods: []string{"a-0 n1 Bound 1", "a-1 n1 Bound 1"}, jobs: []string{"a 2/2"},
 		},
 		"a gang that is too big waits as a whole": {
 			file: node("n1", 2) + group("a", 3, 3), rounds: 1,
-			pods: []string{"a-0 - Pending 0", "a-1 - Pending 0", "a-2 - Pending 0"}, jobs: []string{"a Pending 0/3 NotAdmitted"},
+			pods: []string{"a-0 - Pending 0", "a-1 - Pending 0", "a-2 - Pending 0"}, jobs: []string{"a 0/3 NotAdmitted"},
 		},
 		"a gang that another one keeps out is not let into its queue": {
 			file: node("n1", 11) + group("a", 10, 10) + group("b", 2, 2), rounds: 2,
@@ -150,24 +151,24 @@ func TestScenariosEndAsTheSchedulerDecides(t *testing.T) {
 				"a-0 n1 Running 1", "a-1 n1 Running 1", "a-2 n1 Running 1", "a-3 n1 Running 1", "a-4 n1 Running 1", "a-5 n1 Running 1",
 				"a-6 n1 Running 1", "a-7 n1 Running 1", "a-8 n1 Running 1", "a-9 n1 Running 1", "b-0 - Pending 0", "b-1 - Pending 0",
 			},
-			jobs: []string{"a Running 10/10", "b Pending 0/2 NotAdmitted"},
+			jobs: []string{"a 10/10", "b 0/2 NotAdmitted"},
 		},
 		"a gang that no node takes waits in its queue": {
 			file: node("n1", 4) + group("a", 1, 0) + pod("a-0", "schedulerName: volcano, nodeSelector: {zone: west}", "a"), rounds: 1,
-			pods: []string{"a-0 - Pending 0"}, jobs: []string{"a Inqueue 0/1 NotEnoughResources"},
+			pods: []string{"a-0 - Pending 0"}, jobs: []string{"a 0/1 NotEnoughResources"},
 		},
 		"a gang that lacks pods waits for them": {
 			file: node("n1", 4) + group("a", 3, 2), rounds: 1,
-			pods: []string{"a-0 - Pending 0", "a-1 - Pending 0"}, jobs: []string{"a Inqueue 0/2 NotEnoughTasks"},
+			pods: []string{"a-0 - Pending 0", "a-1 - Pending 0"}, jobs: []string{"a 0/2 NotEnoughTasks"},
 		},
 		"a pod without a PodGroup is a job of its own": {
 			file: node("n1", 1) + pod("p", "schedulerName: volcano", ""), rounds: 2,
-			pods: []string{"p n1 Running 1"}, jobs: []string{"p  1/1"},
+			pods: []string{"p n1 Running 1"}, jobs: []string{"p 1/1"},
 		},
 		"a pod that asks for nothing runs on a full node": {
 			file: node("n1", 1) + pod("a", "nodeName: n1", "") + running +
 				"---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\nspec: {schedulerName: volcano, containers: [{name: c, image: i}]}\n", rounds: 2,
-			pods: []string{"a n1 Running 0", "b n1 Running 1"}, jobs: []string{"b  1/1"},
+			pods: []string{"a n1 Running 0", "b n1 Running 1"}, jobs: []string{"b 1/1"},
 		},
 		"an ordinary pod is scheduled by its own profile, and is no job": {
 			file: node("n1", 1) + pod("p", "schedulerName: default-scheduler", ""), rounds: 2,
@@ -191,26 +192,26 @@ func TestScenariosEndAsTheSchedulerDecides(t *testing.T) {
 		},
 		"a pod that was bound when it all began starts to run": {
 			file: node("n1", 1) + pod("p", "schedulerName: volcano, nodeName: n1", ""), rounds: 2,
-			pods: []string{"p n1 Running 0"}, jobs: []string{"p  1/1"},
+			pods: []string{"p n1 Running 0"}, jobs: []string{"p 1/1"},
 		},
 		"a pod that terminated when it all began is gone, and its room is taken": {
 			file: node("n1", 1) + strings.Replace(pod("old", "nodeName: n1", ""), "name: old", "name: old, deletionTimestamp: '2026-01-01T00:00:00Z'", 1) + running +
 				group("a", 1, 1), rounds: 3,
-			pods: []string{"a-0 n1 Running 2"}, jobs: []string{"a Running 1/1"},
+			pods: []string{"a-0 n1 Running 2"}, jobs: []string{"a 1/1"},
 		},
 		"a pod that has finished counts toward the minimum of its gang": {
 			file: node("n1", 1) + group("a", 2, 1) + pod("done", "schedulerName: volcano, nodeName: n1", "a") + "status: {phase: Succeeded}\n", rounds: 2,
-			pods: []string{"a-0 n1 Running 1", "done n1 Finished 0"}, jobs: []string{"a Running 1/2"},
+			pods: []string{"a-0 n1 Running 1", "done n1 Finished 0"}, jobs: []string{"a 1/2"},
 		},
 		"a PodGroup of scheduler-plugins is a gang, too": {
 			file: node("n1", 1) + "---\napiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: g}\nspec: {minMember: 2}\n" +
 				strings.ReplaceAll(pod("a", "schedulerName: volcano", "g")+pod("b", "schedulerName: volcano", "g"),
 					"annotations: {scheduling.k8s.io/group-name", "labels: {scheduling.x-k8s.io/pod-group"), rounds: 1,
-			pods: []string{"a - Pending 0", "b - Pending 0"}, jobs: []string{"g  0/2 NotAdmitted"},
+			pods: []string{"a - Pending 0", "b - Pending 0"}, jobs: []string{"g 0/2 NotAdmitted"},
 		},
 		"pods without the PodGroup they name wait for it": {
 			file: node("n1", 1) + pod("p", "schedulerName: volcano", "nobody"), rounds: 1,
-			pods: []string{"p - Pending 0"}, jobs: []string{"nobody  0/1 PodGroupNotFound"},
+			pods: []string{"p - Pending 0"}, jobs: []string{"nobody 0/1 PodGroupNotFound"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -138,6 +138,7 @@ func differing(t *testing.T, dir string, chaotic bool, want conformance.Facts, e
 }
 
 func TestCalderaDecidesAsVolcanoDid(t *testing.T) {
+	t.Parallel()
 	exceptions := readExceptions(t)
 	for _, dir := range cases(t) {
 		name := filepath.Base(dir)

@@ -107,7 +107,6 @@ func (a *API) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.L
 	if len(opts) > 0 {
 		options = opts[0]
 	}
-	initial := options.SendInitialEvents != nil && *options.SendInitialEvents
 	var since uint64
 	if options.ResourceVersion != "" {
 		if since, err = strconv.ParseUint(options.ResourceVersion, 10, 64); err != nil {
@@ -115,26 +114,39 @@ func (a *API) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.L
 		}
 	}
 	w := &watcher{match: match, result: make(chan watch.Event), stop: make(chan struct{}), signal: make(chan struct{}, 1)}
+	if options.SendInitialEvents != nil && *options.SendInitialEvents {
+		since = 0
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.resource(gvr)
-	if since != 0 && since < a.trimmed {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("resource version %d is too old: the past begins at %d", since, a.trimmed))
+	if err := a.begin(w, gvr, since); err != nil {
+		return nil, err
 	}
-	if initial || since == 0 {
+	if options.SendInitialEvents != nil && *options.SendInitialEvents {
+		if err := w.bookmark(a, gvr); err != nil {
+			return nil, err
+		}
+	}
+	go w.run()
+	return w, nil
+}
+
+// begin enters a watcher and tells it what happened since a version, or all there is since 0. It is called with the
+// lock held.
+func (a *API) begin(w *watcher, gvr schema.GroupVersionResource, since uint64) error {
+	r := a.resource(gvr)
+	switch {
+	case since == 0:
 		for _, o := range a.sorted(gvr) {
 			w.tell(change{after: o})
 		}
-	} else {
+	case since < a.trimmed:
+		return apierrors.NewResourceExpired(fmt.Sprintf("resource version %d is too old: the past begins at %d", since, a.trimmed))
+	default:
 		for _, c := range r.history {
 			if c.version > since {
 				w.tell(c)
 			}
-		}
-	}
-	if initial {
-		if err := w.bookmark(a, gvr); err != nil {
-			return nil, err
 		}
 	}
 	r.watchers[w] = true
@@ -143,8 +155,7 @@ func (a *API) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.L
 		defer a.mu.Unlock()
 		delete(r.watchers, w)
 	}
-	go w.run()
-	return w, nil
+	return nil
 }
 
 // bookmark marks the end of the initial events. It is called with the API's lock held.
