@@ -197,7 +197,7 @@ func (d *Dispatcher) place(w *waiting) {
 		d.apply(w)
 	case !job.Admitted:
 		d.letIn(w)
-		fallthrough
+		d.place(w)
 	case job.Counts.Placeable() > 0:
 		d.join(w)
 	default:
@@ -233,7 +233,7 @@ func (d *Dispatcher) blocked(job *model.Job, admitted bool) model.Reason {
 	default:
 		return model.Reason{}
 	}
-	if !d.cfg.Policies.Backfill && job.Counts.Placeable() > 0 && onlyBestEffort(job) {
+	if admitted && !d.cfg.Policies.Backfill && job.Counts.Placeable() > 0 && onlyBestEffort(job) {
 		return model.Reason{Kind: model.BackfillOff, Message: fmt.Sprintf(
 			"%d pods ask for no resources, and the action backfill, which places such pods, is not configured: add it, or requests", job.Counts.Placeable())}
 	}
