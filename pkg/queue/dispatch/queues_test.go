@@ -132,8 +132,11 @@ func TestJobsAreLetInAsThereIsRoom(t *testing.T) {
 func TestAJobThatSaysNothingOfItsNeedsIsJudgedByItsPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
-		d.submit("huge", 3, 2, "4")
-		d.submit("fits", 2, 1, "4")
+		// A PodGroup that is there before its pods is let in, so that they are created.
+		d.pods("huge", 3, "4")
+		d.group("huge", "default", 3, 2, nil)
+		d.pods("fits", 2, "4")
+		d.group("fits", "default", 2, 1, nil)
 		d.want("fits-0")
 		if got := d.last("huge"); got.Kind != model.NotAdmitted || !got.FromNodes {
 			t.Errorf("the huge one was told %+v, want that the cluster is too small, so that it may grow", got)
