@@ -49,6 +49,8 @@ type cluster struct {
 	initial Figures
 	// boundIn is the round in which each pod was bound.
 	boundIn map[types.UID]int
+	// disrupted is how many disruptions happened by the end of the last round.
+	disrupted int
 	// recreated is how many of the disrupted pods have come back, if they are to.
 	recreated int
 	// limit is the scheduling cycle at which a round that does not come to rest is given up.
@@ -66,7 +68,7 @@ var setFeatureDefaults = sync.OnceFunc(func() {
 // newCluster builds everything and starts nothing.
 func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*cluster, error) {
 	setFeatureDefaults()
-	c := &cluster{options: o, clock: clocktesting.NewFakeClock(o.Now), boundIn: map[types.UID]int{}}
+	c := &cluster{options: o, clock: clocktesting.NewFakeClock(o.Now), boundIn: map[types.UID]int{}, limit: mostCycles}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	var err error
 	if c.api, err = memory.New(c.clock); err != nil {

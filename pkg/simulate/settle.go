@@ -4,7 +4,6 @@
 package simulate
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"time"
@@ -15,8 +14,6 @@ import (
 )
 
 const (
-	// glance is how often it is looked whether the scheduler has come to rest.
-	glance = time.Millisecond
 	// pause is the simulated time between two rounds. It is longer than anything the scheduler waits for before it
 	// says why a job waits.
 	pause = 5 * time.Second
@@ -29,9 +26,9 @@ const (
 	mostFlushes = 1000
 )
 
-// round lets the scheduler do all it can.
+// round lets the scheduler do all it can. What it did since the last round ended is of this round: ordinary pods are
+// scheduled as soon as kubelets make room.
 func (c *cluster) round(number int) (Round, error) {
-	before, disrupted := len(c.boundIn), len(c.api.Disruptions())
 	pods, err := c.pods()
 	if err != nil {
 		return Round{}, err
@@ -40,11 +37,13 @@ func (c *cluster) round(number int) (Round, error) {
 	if err := c.act(c.clock.Now().Add(horizon)); err != nil {
 		return Round{}, err
 	}
-	for _, uid := range c.api.Bound()[before:] {
+	bound, disrupted := len(c.boundIn), c.disrupted
+	for _, uid := range c.api.Bound()[bound:] {
 		c.boundIn[uid] = number
 	}
+	c.disrupted = len(c.api.Disruptions())
 	c.api.Trim()
-	return Round{Number: number, Bound: len(c.boundIn) - before, Disrupted: len(c.api.Disruptions()) - disrupted}, nil
+	return Round{Number: number, Bound: len(c.boundIn) - bound, Disrupted: c.disrupted - disrupted}, nil
 }
 
 // act lets the scheduler do all it can, by events and by the clock until the end.
@@ -67,16 +66,15 @@ func (c *cluster) act(end time.Time) error {
 // rest waits until the scheduler waits.
 func (c *cluster) rest() error {
 	c.engine.Dispatcher.Resume()
-	return c.wait(func() string {
-		if c.sched.SchedulingQueue.SchedulingCycle() > c.limit {
-			return endless
-		}
-		return c.moving()
-	})
+	return c.wait(c.moving)
 }
 
-// endless is what is moving when a round does not come to rest.
-const endless = "endless"
+// wait waits until nothing is moving.
+func (c *cluster) wait(moving func() string) error {
+	return wait(c.ctx, bounds{patience: c.options.Patience, cycles: c.limit}, moving, func() progress {
+		return progress{version: c.api.Version(), cycle: c.sched.SchedulingQueue.SchedulingCycle()}
+	})
+}
 
 // flush has the status writer write what differs, while the dispatcher is held, so that it takes in the consequences
 // together. It reports whether anything was written.
@@ -184,37 +182,4 @@ func (c *cluster) between(p *corev1.Pod, queued map[types.UID]bool) string {
 		return fmt.Sprintf("pod %s/%s is between binding and the queue", p.Namespace, p.Name)
 	}
 	return ""
-}
-
-// wait waits until moving returns "". It gives up when the answer does not change for too long.
-func (c *cluster) wait(moving func() string) error {
-	patience := time.NewTimer(c.options.Patience)
-	defer patience.Stop()
-	look := time.NewTicker(glance)
-	defer look.Stop()
-	type state struct {
-		moving  string
-		version uint64
-		cycle   int64
-	}
-	var last state
-	for {
-		now := state{moving(), c.api.Version(), c.sched.SchedulingQueue.SchedulingCycle()}
-		switch {
-		case now.moving == "":
-			return nil
-		case now.moving == endless:
-			return fmt.Errorf("the scheduler does not come to rest: after %d scheduling cycles in this round, %s", c.limit, c.moving())
-		case now != last:
-			patience.Reset(c.options.Patience)
-		}
-		last = now
-		select {
-		case <-look.C:
-		case <-patience.C:
-			return fmt.Errorf("nothing has happened for %s, and yet %s", c.options.Patience, now.moving)
-		case <-c.ctx.Done():
-			return fmt.Errorf("%w while %s", context.Cause(c.ctx), now.moving)
-		}
-	}
 }

@@ -1,0 +1,57 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// glance is how often it is looked whether something is still moving.
+const glance = time.Millisecond
+
+// bounds are when waiting is given up.
+type bounds struct {
+	// patience is how long nothing may happen.
+	patience time.Duration
+	// cycles is the scheduling cycle beyond which there is no progress any more, only going round in circles.
+	cycles int64
+}
+
+// progress is how far a scheduler has come.
+type progress struct {
+	// version is the resource version of the last write, cycle the number of the last scheduling cycle.
+	version uint64
+	cycle   int64
+}
+
+// wait waits until nothing is moving. The error says what still is.
+func wait(ctx context.Context, b bounds, moving func() string, reached func() progress) error {
+	patience := time.NewTimer(b.patience)
+	defer patience.Stop()
+	look := time.NewTicker(glance)
+	defer look.Stop()
+	var what string
+	var far progress
+	for {
+		beforeWhat, beforeFar := what, far
+		what, far = moving(), reached()
+		switch {
+		case what == "":
+			return nil
+		case far.cycle > b.cycles:
+			return fmt.Errorf("the scheduler does not come to rest: at scheduling cycle %d, %s", far.cycle, what)
+		case what != beforeWhat || far != beforeFar:
+			patience.Reset(b.patience)
+		}
+		select {
+		case <-look.C:
+		case <-patience.C:
+			return fmt.Errorf("nothing has happened for %s, and yet %s", b.patience, what)
+		case <-ctx.Done():
+			return fmt.Errorf("%w while %s", context.Cause(ctx), what)
+		}
+	}
+}
