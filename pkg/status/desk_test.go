@@ -154,9 +154,12 @@ func (d *desk) scheduledConditions() map[string]string {
 }
 
 // events are all events as "type reason on kind name: message", each as often as it was said, sorted.
-func (d *desk) events() []string {
+func (d *desk) events() []string { return d.eventsIn("ns") }
+
+// eventsIn are those of another namespace.
+func (d *desk) eventsIn(namespace string) []string {
 	d.t.Helper()
-	list, err := d.kube.CoreV1().Events("ns").List(d.t.Context(), metav1.ListOptions{})
+	list, err := d.kube.CoreV1().Events(namespace).List(d.t.Context(), metav1.ListOptions{})
 	d.check(err)
 	var said []string
 	for _, e := range list.Items {
