@@ -40,6 +40,7 @@ type cluster struct {
 	api      *memory.API
 	receipts *receipts
 	core     informers.SharedInformerFactory
+	groups   volcanoinformers.SharedInformerFactory
 	engine   *engine.Engine
 	sched    *scheduler.Scheduler
 	// asking: the scheduling loop has finished with the pod before, and asks for the next.
@@ -81,7 +82,8 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 	}
 	c.receipts = &receipts{api: c.api}
 	kube, groups := c.api.Kube(), c.api.Groups()
-	groups.VolcanoInformers = volcanoReceipts{volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0), c.receipts}
+	c.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
+	groups.VolcanoInformers = volcanoReceipts{c.groups, c.receipts}
 	c.core = scheduler.NewInformerFactory(kube, 0, nil)
 	c.engine = engine.NewWith(engine.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true})
 	config := o.Config
@@ -148,6 +150,7 @@ func (c *cluster) stop() {
 		c.engine.Writer.Close()
 	}
 	c.core.Shutdown()
+	c.groups.Shutdown()
 }
 
 // pods returns all pods, by namespace and name.

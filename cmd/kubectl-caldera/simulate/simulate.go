@@ -106,7 +106,6 @@ func (f *flags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(f.verbose), textlogger.Output(cmd.ErrOrStderr())))
-	klog.SetLogger(logger)
 	progress := newProgress(cmd.ErrOrStderr())
 	defer progress.clear()
 	result, err := simulate.Run(klog.NewContext(cmd.Context(), logger), completed, simulate.Options{
