@@ -194,10 +194,6 @@ func podGroup(least int32, options ...func(*volcano.PodGroup)) *volcano.PodGroup
 	return g
 }
 
-func inQueue(name string) func(*volcano.PodGroup) {
-	return func(g *volcano.PodGroup) { g.Spec.Queue = name }
-}
-
 func queue(name string, state volcano.QueueState) *volcano.Queue {
 	return &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: volcano.QueueStatus{State: state}}
 }

@@ -95,12 +95,11 @@ func (d *Dispatcher) linesInOrder(yield func(*line) bool) {
 		return
 	}
 	first := slices.MinFunc(d.active, d.compareLines)
-	others := append(d.others[:0], d.active...)
-	d.others = others
+	d.others = append(d.others[:0], d.active...)
 	if !yield(first) {
 		return
 	}
-	others = slices.DeleteFunc(others, func(l *line) bool { return l == first || l.at < 0 })
+	others := slices.DeleteFunc(d.others, func(l *line) bool { return l == first || l.at < 0 })
 	slices.SortFunc(others, d.compareLines)
 	for _, l := range others {
 		if l.at >= 0 && !yield(l) {

@@ -23,7 +23,7 @@ import (
 // args are the arguments of a scheduler with the given actions and plugins, which are all in one tier.
 func args(actions string, plugins ...config.TierPlugin) *config.BatchQueueArgs {
 	a := &config.BatchQueueArgs{Tiers: []config.Tier{{Plugins: plugins}}}
-	for _, action := range strings.Fields(actions) {
+	for action := range strings.FieldsSeq(actions) {
 		a.Actions = append(a.Actions, config.Action(action))
 	}
 	return a
