@@ -88,6 +88,8 @@ type Request struct {
 	Job *model.Job
 	// Budget returns the budget of the queue, as of the turn's begin; each call a new one.
 	Budget func() Budget
+	// NodesFirst: the budget is looked at only if the nodes have room, so that the reason is theirs if they have not.
+	NodesFirst bool
 }
 
 // Plan places as many of the tasks as the requirement asks for, in order, or none, within the budget. Best-effort tasks of a gang are
@@ -115,6 +117,7 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 		planner: p,
 		job:     r.Job,
 		budget:  r.Budget(),
+		later:   r.NodesFirst,
 		overlay: newOverlay(nodes),
 		classes: map[model.Class]*class{},
 		quota:   newQuota(r.Job.Requirement()),
@@ -127,7 +130,7 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 	if err := a.run(ctx); err != nil && !errors.Is(err, errHopeless) {
 		return Plan{}, false, err
 	}
-	if !a.quota.met() || len(a.placed) == 0 {
+	if !a.quota.met() || len(a.placed) == 0 || !a.affords() {
 		return Plan{Reason: a.reason()}, a.remembered, nil
 	}
 	p.memo.keep(a)
@@ -142,6 +145,8 @@ type attempt struct {
 	planner *Planner
 	job     *model.Job
 	budget  Budget
+	// later: the budget is looked at in the end.
+	later   bool
 	overlay *overlay
 	classes map[model.Class]*class
 	quota   quota
@@ -211,12 +216,32 @@ func (a *attempt) pass(ctx context.Context, tasks []*model.Task) (left []*model.
 	return left, nil
 }
 
+// allows reports whether the queue's budget has room for a task.
+func (a *attempt) allows(t *model.Task) bool {
+	reason := a.budget.Refuses(t.Request)
+	if reason != (model.Reason{}) && a.refused == (model.Reason{}) {
+		a.refused = reason
+	}
+	return reason == (model.Reason{})
+}
+
+// affords reports whether the budget has room for all that was placed without asking it.
+func (a *attempt) affords() bool {
+	for i := range a.placed {
+		if !a.later {
+			break
+		}
+		if !a.allows(a.placed[i].Task) {
+			return false
+		}
+		a.budget.Take(a.placed[i].Task.Request)
+	}
+	return true
+}
+
 // place puts one task on the best node of its class; false when no node is left.
 func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
-	if reason := a.budget.Refuses(t.Request); reason != (model.Reason{}) {
-		if a.refused == (model.Reason{}) {
-			a.refused = reason
-		}
+	if !a.later && !a.allows(t) {
 		return false, nil
 	}
 	c, err := a.classOf(ctx, t)
@@ -241,7 +266,9 @@ func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
 		if !ok {
 			continue
 		}
-		a.budget.Take(t.Request)
+		if !a.later {
+			a.budget.Take(t.Request)
+		}
 		a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
 		return true, a.record(ctx, c, e)
 	}

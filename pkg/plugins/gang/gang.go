@@ -160,7 +160,7 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 	case dispatch.Member:
 	case dispatch.Lead:
 		node, status := pl.lead(ctx, pod, gang.Request{
-			Job: entry.Job, Budget: func() gang.Budget { return entry.Budget.Clone() },
+			Job: entry.Job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
 		})
 		if !status.IsSuccess() {
 			return nil, status

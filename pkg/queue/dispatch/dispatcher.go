@@ -235,7 +235,10 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 			return Entry{}
 		}
 		t.lead, t.lot = task.Pod, keyOf(job)
-		return Entry{Verdict: Lead, Job: job, Budget: d.budget(job, t.borrowing), Turn: t.number}
+		return Entry{
+			Verdict: Lead, Job: job, Turn: t.number,
+			Budget: d.cfg.Policies.Budget(d.queueOf(job), t.borrowing), NodesFirst: t.nodesFirst,
+		}
 	}
 	if m := t.members[uid]; m != nil && !m.done {
 		return Entry{Verdict: Member, Node: m.node, Turn: t.number}

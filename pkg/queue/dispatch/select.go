@@ -4,12 +4,8 @@
 package dispatch
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
-	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // next takes the first job, of the first queue, that may fit and begins its turn.
@@ -32,19 +28,25 @@ func (d *Dispatcher) next() *turn {
 // try begins a turn for the first job of a lot. If it may not have one, the lot is no longer ready.
 func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	w := l.best()
-	if reason := d.limited(w.job.Job, borrowing); reason != (model.Reason{}) {
-		d.hold(l, reason)
+	limit := d.limited(w.job.Job, borrowing)
+	fits := d.cfg.MayFit(w.job.Job, totals)
+	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
+	if limit != (model.Reason{}) && (fits || d.bounded(w.job.Job)) {
+		d.hold(l, limit)
 		return nil
 	}
 	// The first attempt is a full plan even when it must fail: its reason says what is short where.
-	if l.reason != (model.Reason{}) && l.reason.Kind != model.QueueFull && !d.cfg.MayFit(w.job.Job, totals) {
+	if !fits && l.reason.FromNodes {
 		d.park(l, l.reason, 0)
 		return nil
 	}
 	if job := d.job(w.job.Key); job != nil {
 		if lead := d.cfg.Lead(job); lead != nil {
 			d.turns++
-			return &turn{number: d.turns, job: job.Key, lead: lead.Pod, borrowing: borrowing, progress: d.cfg.Clock.Now()}
+			return &turn{
+				number: d.turns, job: job.Key, lead: lead.Pod, progress: d.cfg.Clock.Now(),
+				borrowing: borrowing, nodesFirst: limit != (model.Reason{}),
+			}
 		}
 	}
 	// The job changed since it was taken in, and will be taken in again.
@@ -56,7 +58,7 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 // kept from nothing.
 func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
 	need := job.Need()
-	if need.BestEffort() || d.outsized(job, need) {
+	if need.BestEffort() {
 		return model.Reason{}
 	}
 	policies, q := d.cfg.Policies, d.queueOf(job)
@@ -68,21 +70,10 @@ func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
 	return policies.Refuses(q, need, borrowing)
 }
 
-// outsized reports whether a turn needs more than all nodes have while the queue's own bound allows it: then it is nodes
-// that are missing, which only a plan can tell of in their terms.
-func (d *Dispatcher) outsized(job *model.Job, need resource.Vector) bool {
-	if need.Exceeding(d.cfg.Policies.Book().Cluster()) == nil {
-		return false
-	}
-	return d.queueOf(job).Capability.Refuses(need, func(corev1.ResourceName) int64 { return 0 }) == nil
-}
-
-// budget is what the queue may take for a turn of the job.
-func (d *Dispatcher) budget(job *model.Job, borrowing bool) *policy.Budget {
-	if d.outsized(job, job.Need()) {
-		return &policy.Budget{}
-	}
-	return d.cfg.Policies.Budget(d.queueOf(job), borrowing)
+// bounded reports whether the queue's own capability refuses what the job's next turn needs.
+func (d *Dispatcher) bounded(job *model.Job) bool {
+	q := d.queueOf(job)
+	return q.Capability.Refuses(job.Need(), d.cfg.Policies.Book().UsageOf(q).Allocated.Get) != nil
 }
 
 func (d *Dispatcher) queueOf(job *model.Job) *account.Queue {

@@ -28,6 +28,8 @@ type turn struct {
 	open int
 	// borrowing: the job may take what its queue is not due.
 	borrowing bool
+	// nodesFirst: the queue has no room, and neither have the nodes, of which the plan is to tell.
+	nodesFirst bool
 	// fragile: no member may bind before all are reserved.
 	fragile bool
 	// events are those that happened since the turn began; a plan made before them may have missed them.
@@ -64,6 +66,8 @@ type Entry struct {
 	// Job is what a lead plans for, and Budget what its queue may take.
 	Job    *model.Job
 	Budget *policy.Budget
+	// NodesFirst: the budget is to be looked at only if the nodes have room.
+	NodesFirst bool
 	// Node is where a member goes.
 	Node string
 	// Turn numbers the turn; smaller is older.
