@@ -124,7 +124,7 @@ func collectQueue(q dispatch.QueueFigures, gauge func(*metrics.Desc, float64, ..
 	show(realCapacity, bounded(q.Real))
 	gauge(share, q.Share, q.Name)
 	over := 0.0
-	if q.Overused || q.Share > 1 {
+	if q.Usage.Jobs > 0 && (q.Overused || q.Share > 1) {
 		over = 1
 	}
 	gauge(overused, over, q.Name)

@@ -43,7 +43,7 @@ func TestQueuesAreShownAsVolcanoShowsThem(t *testing.T) {
 		return resource.Vector{{Name: "cpu", Value: 1500}, {Name: "memory", Value: 1024}, {Name: "nvidia.com/gpu", Value: n}, {Name: "pods", Value: 3}}
 	}
 	source := still{queues: []dispatch.QueueFigures{{
-		Name: "research", Spec: &model.Queue{Weight: 4}, Usage: account.Usage{Allocated: gpus(2)}, Deserved: gpus(1).Portion(),
+		Name: "research", Spec: &model.Queue{Weight: 4}, Usage: account.Usage{Allocated: gpus(2), Jobs: 1}, Deserved: gpus(1).Portion(),
 		Real: resource.Limit{Unnamed: resource.Unlimited}, Share: 2, Groups: account.Groups{Running: 5},
 	}}}
 	scraped(t, source, `
