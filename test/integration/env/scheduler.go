@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
 	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
@@ -35,8 +36,8 @@ func (e *Env) StartScheduler(t *testing.T) (stop func()) {
 	return e.startScheduler(t, Config(t))
 }
 
-// StartSchedulerWith does the same with the queues and tiers of a volcano-scheduler.conf.
-func (e *Env) StartSchedulerWith(t *testing.T, conf string) (stop func()) {
+// StartSchedulerWith does the same with the queues and tiers of a volcano-scheduler.conf, and with further changes.
+func (e *Env) StartSchedulerWith(t *testing.T, conf string, changes ...func(*schedulerconfig.KubeSchedulerConfiguration)) (stop func()) {
 	t.Helper()
 	args, err := volcanoconf.Parse([]byte(conf))
 	if err != nil {
@@ -50,7 +51,21 @@ func (e *Env) StartSchedulerWith(t *testing.T, conf string) (stop func()) {
 			}
 		}
 	}
+	for _, change := range changes {
+		change(c)
+	}
 	return e.startScheduler(t, c)
+}
+
+// OneBindAtATime makes the order of binds that of turns.
+func OneBindAtATime(c *schedulerconfig.KubeSchedulerConfiguration) {
+	for i := range c.Profiles {
+		for _, plugin := range c.Profiles[i].PluginConfig {
+			if args, ok := plugin.Args.(*config.GangArgs); ok {
+				args.BindConcurrency = 1
+			}
+		}
+	}
 }
 
 func (e *Env) startScheduler(t *testing.T, c *schedulerconfig.KubeSchedulerConfiguration) (stop func()) {
@@ -86,9 +101,9 @@ func Config(t *testing.T) *schedulerconfig.KubeSchedulerConfiguration {
 
 // build makes a scheduler as kube-scheduler's own set-up does, minus what it has one of in a process: servers, metrics
 // endpoints, leader election.
-func (e *Env) build(ctx context.Context, t *testing.T, config *schedulerconfig.KubeSchedulerConfiguration) (run func()) {
+func (e *Env) build(ctx context.Context, t *testing.T, c *schedulerconfig.KubeSchedulerConfiguration) (run func()) {
 	rest := e.RESTConfig()
-	rest.QPS, rest.Burst = config.ClientConnection.QPS, int(config.ClientConnection.Burst)
+	rest.QPS, rest.Burst = c.ClientConnection.QPS, int(c.ClientConnection.Burst)
 	client, err := kubernetes.NewForConfig(rest)
 	if err != nil {
 		t.Fatal(err)
@@ -102,13 +117,13 @@ func (e *Env) build(ctx context.Context, t *testing.T, config *schedulerconfig.K
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	eng := engine.New()
 	sched, err := scheduler.New(ctx, client, factory, dynamicFactory, profile.NewRecorderFactory(broadcaster),
-		scheduler.WithProfiles(config.Profiles...),
+		scheduler.WithProfiles(c.Profiles...),
 		scheduler.WithKubeConfig(rest),
-		scheduler.WithComponentConfigVersion(config.APIVersion),
+		scheduler.WithComponentConfigVersion(c.APIVersion),
 		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(eng)),
-		scheduler.WithParallelism(config.Parallelism),
-		scheduler.WithPodInitialBackoffSeconds(config.PodInitialBackoffSeconds),
-		scheduler.WithPodMaxBackoffSeconds(config.PodMaxBackoffSeconds),
+		scheduler.WithParallelism(c.Parallelism),
+		scheduler.WithPodInitialBackoffSeconds(c.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxBackoffSeconds(c.PodMaxBackoffSeconds),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,30 +116,42 @@ func TestSaturatedQueuesHoldTheClusterByTheirWeights(t *testing.T) {
 	t.Logf("%d samples, %d of them of a full cluster", w.samples, w.fullSamples)
 }
 
-// TestJobsOfAQueueAlternate checks that elastic jobs of one queue grow side by side by their dominant shares.
+// TestJobsOfAQueueAlternate checks that elastic jobs of one queue grow side by side by their dominant shares: after every
+// single bind no job is more than one pod ahead of another.
 func TestJobsOfAQueueAlternate(t *testing.T) {
 	const cores = 12
-	e := env.New(t, localcluster.Options{Nodes: 3, Shapes: []string{"cpu=4,memory=64Gi"}})
-	for _, name := range []string{"a", "b", "c"} {
+	names := []string{"a", "b", "c"}
+	var mu sync.Mutex
+	held, total := map[string]int{}, 0
+	e := env.New(t, localcluster.Options{Nodes: 3, Shapes: []string{"cpu=4,memory=64Gi"}}, func(before, after *corev1.Pod) {
+		if holds(before) || !holds(after) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		held[after.Labels[env.GroupLabel]]++
+		total++
+		if ahead := max(held["a"], held["b"], held["c"]) - min(held["a"], held["b"], held["c"]); ahead > 1 {
+			t.Errorf("after %d binds the jobs hold %v pods", total, held)
+		}
+	})
+	for _, name := range names {
 		e.Create(t, env.Gang{Name: name, Min: 1, Size: cores, CPU: "1"})
 	}
-	e.StartSchedulerWith(t, "actions: \"allocate, backfill\"")
+	e.StartSchedulerWith(t, "actions: \"allocate, backfill\"", env.OneBindAtATime)
 	env.Eventually(t, time.Minute, func() string {
-		var counts []int
-		total := 0
-		for _, name := range []string{"a", "b", "c"} {
-			bound, _ := e.Bound(t, name)
-			counts = append(counts, bound)
-			total += bound
-		}
+		mu.Lock()
+		defer mu.Unlock()
 		if total < cores {
 			return fmt.Sprintf("%d of %d cores are used", total, cores)
 		}
-		if slices.Max(counts)-slices.Min(counts) > 0 {
-			t.Fatalf("the jobs hold %v pods, want equal numbers", counts)
-		}
 		return ""
 	})
+	for _, name := range names {
+		if bound, _ := e.Bound(t, name); bound != cores/len(names) {
+			t.Errorf("job %s holds %d pods in the end, want %d", name, bound, cores/len(names))
+		}
+	}
 }
 
 const byTree = `
