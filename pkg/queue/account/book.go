@@ -145,6 +145,10 @@ func (b *Book) post(p posting, n int64) {
 	b.all.add(&p.usage, n)
 	q := b.queue(p.queue)
 	q.Own.add(&p.usage, n)
+	if q.Spec == nil && q.Own.Jobs == 0 {
+		// Nobody names it any more.
+		b.stale = true
+	}
 	q.path(func(q *Queue) bool {
 		q.Total.add(&p.usage, n)
 		q.Share = q.share(b.mode)
