@@ -20,13 +20,17 @@ func BenchmarkDivide(b *testing.B) {
 			amounts := func(n int64) resource.Vector {
 				part := func(of int64) int64 { return random.Int64N(2*n*of) + 1 }
 				return resource.Vector{
-					{Name: "cpu", Value: part(1000)}, {Name: "memory", Value: part(1 << 30)},
-					{Name: "nvidia.com/gpu", Value: part(1)}, {Name: "pods", Value: part(3)},
+					{Name: "cpu", Value: part(1000)},
+					{Name: "memory", Value: part(1 << 30)},
+					{Name: "nvidia.com/gpu", Value: part(1)},
+					{Name: "pods", Value: part(3)},
 				}
 			}
 			total := resource.Vector{
-				{Name: "cpu", Value: 32_000 * queues}, {Name: "memory", Value: 32 << 30 * queues},
-				{Name: "nvidia.com/gpu", Value: 32 * queues}, {Name: "pods", Value: 110 * queues},
+				{Name: "cpu", Value: 32_000 * queues},
+				{Name: "memory", Value: 32 << 30 * queues},
+				{Name: "nvidia.com/gpu", Value: 32 * queues},
+				{Name: "pods", Value: 110 * queues},
 			}
 			demands := make([]proportion.Demand, queues)
 			for i := range demands {
