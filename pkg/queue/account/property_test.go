@@ -113,7 +113,7 @@ func TestABookThatFollowedEverythingEqualsOneMadeAnew(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(t, "changes") {
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
-				w.total = few(t, "total", 0, 50)
+				w.total = positive(few(t, "total", 0, 50))
 				b.SetCluster(w.total)
 			case 1, 2:
 				name := rapid.SampledFrom(names).Draw(t, "name")
@@ -229,7 +229,7 @@ func positive(v resource.Vector) resource.Vector {
 func drawWorld(t *rapid.T) *world {
 	w := &world{
 		mode:   rapid.SampledFrom([]account.Mode{account.Proportion, account.Capacity, account.Hierarchy}).Draw(t, "mode"),
-		total:  few(t, "total", 0, 50),
+		total:  positive(few(t, "total", 0, 50)),
 		queues: map[string]*model.Queue{}, jobs: map[model.JobKey]*model.Job{},
 	}
 	for _, name := range names {
