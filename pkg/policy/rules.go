@@ -17,16 +17,6 @@ func firstNonZero[P any](policies []P, compare func(P) int) int {
 	return 0
 }
 
-// anyOf reports whether one policy says yes; without policies nobody does.
-func anyOf[P any](policies []P, ask func(P) bool) bool {
-	for _, p := range policies {
-		if ask(p) {
-			return true
-		}
-	}
-	return false
-}
-
 // tierVote walks the tiers until one has permitted; one rejection met on the way denies. Nobody asked, or nobody with
 // an opinion: permitted. It returns the reason of the rejection.
 func tierVote[P any](tiers [][]P, ask func(P) (Vote, model.Reason)) (permitted bool, why model.Reason) {

@@ -110,36 +110,29 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 
 // register enters a policy for the hooks that it has and that are not switched off.
 func (s *Set) register(p *config.TierPlugin, policy any) {
-	if h, ok := policy.(JobOrderer); ok && p.Enabled(config.EnableJobOrder) {
-		s.jobOrder = append(s.jobOrder, h)
-		s.jobSharing = s.jobSharing || p.Name == config.PluginDRF
-	}
-	if h, ok := policy.(QueueOrderer); ok && p.Enabled(config.EnableQueueOrder) {
-		s.queueOrder = append(s.queueOrder, h)
-	}
-	if h, ok := policy.(TaskOrderer); ok && p.Enabled(config.EnableTaskOrder) {
-		s.taskOrder = append(s.taskOrder, h)
-	}
-	if h, ok := policy.(Overuser); ok && p.Enabled(config.EnableOverused) {
-		s.overusers = append(s.overusers, h)
-	}
-	if h, ok := policy.(Limiter); ok && p.Enabled(config.EnableAllocatable) {
-		s.limiters = append(s.limiters, h)
-	}
-	if h, ok := policy.(Admitter); ok && p.Enabled(config.EnableJobEnqueued) {
-		last := len(s.admitters) - 1
-		s.admitters[last] = append(s.admitters[last], h)
-	}
-	if h, ok := policy.(Follower); ok {
-		s.followers = append(s.followers, h)
-	}
+	enter(&s.jobOrder, policy, p.Enabled(config.EnableJobOrder))
+	enter(&s.queueOrder, policy, p.Enabled(config.EnableQueueOrder))
+	enter(&s.taskOrder, policy, p.Enabled(config.EnableTaskOrder))
+	enter(&s.overusers, policy, p.Enabled(config.EnableOverused))
+	enter(&s.limiters, policy, p.Enabled(config.EnableAllocatable))
+	enter(&s.admitters[len(s.admitters)-1], policy, p.Enabled(config.EnableJobEnqueued))
+	enter(&s.followers, policy, true)
 	switch h := policy.(type) {
+	case drf, *hierarchical:
+		s.jobSharing = p.Enabled(config.EnableJobOrder)
 	case *sla:
 		s.deadlines = h
 	case *quota:
 		s.Quotas = true
 	case gang:
 		s.Gangs = p.Enabled(config.EnableJobReady)
+	}
+}
+
+// enter adds a policy to those that are asked a question, if it answers that and is to.
+func enter[H any](asked *[]H, policy any, on bool) {
+	if h, ok := policy.(H); ok && on {
+		*asked = append(*asked, h)
 	}
 }
 
@@ -249,7 +242,7 @@ func (s *Set) Outgrows(q *account.Queue, job *model.Job) bool {
 
 // Overused says that the queue holds all it is due; the zero Reason when it does not.
 func (s *Set) Overused(q *account.Queue) model.Reason {
-	if anyOf(s.overusers, func(p Overuser) bool { return p.Overused(q) }) {
+	if slices.ContainsFunc(s.overusers, func(p Overuser) bool { return p.Overused(q) }) {
 		return model.Reason{Kind: model.QueueFull, Subject: q.Name, Message: fmt.Sprintf("queue %q holds all it deserves", q.Name)}
 	}
 	return model.Reason{}

@@ -38,10 +38,10 @@ func (b *Book) flatLimits() {
 	}
 	left := b.total.Beyond(guaranteed)
 	for _, q := range b.sorted {
-		real := left.Clone()
-		real.Add(q.Guarantee)
+		most := left.Clone()
+		most.Add(q.Guarantee)
 		q.Capability = resource.Limit{Amounts: q.capability(), Unnamed: resource.Unlimited}
-		q.Real = resource.Limit{Amounts: real.Portion(), Unnamed: resource.Nothing}
+		q.Real = resource.Limit{Amounts: most.Portion(), Unnamed: resource.Nothing}
 		q.Real.Tighten(q.Capability.Amounts)
 	}
 }
