@@ -33,9 +33,9 @@ type Tree struct {
 	// at is the node of each queue that has a path.
 	at   map[string]*node
 	jobs map[string]*job
-	// held is what all jobs hold; demanding are the resources of which the cluster has some left.
-	held      resource.Vector
-	demanding map[corev1.ResourceName]bool
+	// held is what all jobs hold; left tells of each resource of the total whether the cluster has some left.
+	held resource.Vector
+	left []bool
 }
 
 // node is a branch.
@@ -59,16 +59,19 @@ type job struct {
 	key, queue         string
 	allocated, request resource.Vector
 	at                 *node
+
+	share     float64
+	saturated bool
 }
 
 // New returns an empty tree.
 func New() *Tree {
-	return &Tree{root: &node{weight: 1, stale: true}, at: map[string]*node{}, jobs: map[string]*job{}, demanding: map[corev1.ResourceName]bool{}}
+	return &Tree{root: &node{weight: 1, stale: true}, at: map[string]*node{}, jobs: map[string]*job{}}
 }
 
 // SetTotal records what the cluster has.
 func (t *Tree) SetTotal(total resource.Vector) {
-	t.total = total.Portion()
+	t.total, t.left = total.Portion(), make([]bool, len(total))
 	t.root.spoil()
 }
 
@@ -175,10 +178,10 @@ func (t *Tree) hold(allocated resource.Vector, factor int64) { t.held.AddTimes(a
 // saturated or stop to be, everywhere.
 func (t *Tree) refresh() {
 	turned := false
-	for _, whole := range t.total {
+	for i, whole := range t.total {
 		left := float64(t.held.Get(whole.Name)) < whole.Value
-		turned = turned || t.demanding[whole.Name] != left
-		t.demanding[whole.Name] = left
+		turned = turned || t.left[i] != left
+		t.left[i] = left
 	}
 	if turned {
 		t.root.spoil()
@@ -186,57 +189,84 @@ func (t *Tree) refresh() {
 	t.update(t.root)
 }
 
-// part is what a child brings to its branch.
-type part struct {
-	allocated resource.Portion
-	share     float64
-	saturated bool
+// exhausted reports whether the cluster has nothing left of a resource; it may never have had any.
+func (t *Tree) exhausted(name corev1.ResourceName) bool {
+	for i := range t.total {
+		if t.total[i].Name == name {
+			return !t.left[i]
+		}
+	}
+	return true
 }
 
-// update finds the share of a branch from those below: the parts of children that could still get more are scaled down
-// to the smallest share among them, so that a branch is not charged for what one of its children alone could use.
+// update finds the share of a branch from those below: what children hold that could still get more is scaled down to
+// the smallest share among them, so that a branch is not charged for what one of its children alone could use.
 func (t *Tree) update(n *node) {
 	if !n.stale {
 		return
 	}
 	n.stale = false
-	parts := make([]part, 0, len(n.children)+len(n.running))
 	n.saturated = n.idle == 0
 	least := 1.0
-	add := func(p part) {
-		n.saturated = n.saturated && p.saturated
-		if p.share == 0 {
-			return
+	see := func(share float64, saturated bool) {
+		n.saturated = n.saturated && saturated
+		if !saturated && share != 0 {
+			least = min(least, share)
 		}
-		if !p.saturated {
-			least = min(least, p.share)
-		}
-		parts = append(parts, p)
 	}
 	for _, c := range n.children {
 		t.update(c)
-		add(part{c.allocated, c.share, c.saturated})
+		see(c.share, c.saturated)
 	}
 	for _, j := range n.running {
-		add(part{j.allocated.Portion(), j.allocated.Dominant(t.total), t.saturated(j)})
+		j.share, j.saturated = j.allocated.Dominant(t.total), t.saturated(j)
+		see(j.share, j.saturated)
 	}
-	n.allocated = nil
-	for _, p := range parts {
-		if p.saturated {
-			n.allocated = n.allocated.Plus(p.allocated)
-		} else {
-			n.allocated = n.allocated.Plus(p.allocated.Times(least / p.share))
-		}
+	n.allocated = n.allocated[:0]
+	for _, c := range n.children {
+		n.allocated = plus(n.allocated, c.allocated, scale(c.share, c.saturated, least))
+	}
+	for _, j := range n.running {
+		n.allocated = plus(n.allocated, j.allocated, scale(j.share, j.saturated, least))
 	}
 	n.share = n.allocated.Dominant(t.total)
 }
 
-// saturated reports whether a job that holds something can get no more of use: it has all it asks for of a resource, or
-// the cluster has none left of one that it wants.
+// scale is how much of what a child holds its branch is charged for.
+func scale(share float64, saturated bool, least float64) float64 {
+	switch {
+	case share == 0:
+		return 0
+	case saturated:
+		return 1
+	}
+	return least / share
+}
+
+// plus adds a multiple of amounts to a sum, in place as long as there is room.
+func plus[N int64 | float64](sum resource.Portion, amounts []resource.Quantity[N], factor float64) resource.Portion {
+	i := 0
+	for _, a := range amounts {
+		if factor == 0 || a.Value == 0 {
+			continue
+		}
+		for i < len(sum) && sum[i].Name < a.Name {
+			i++
+		}
+		if i == len(sum) || sum[i].Name != a.Name {
+			sum = slices.Insert(sum, i, resource.Quantity[float64]{Name: a.Name})
+		}
+		sum[i].Value += float64(a.Value) * factor
+	}
+	return sum
+}
+
+// saturated reports whether a job that holds something can get no more of use: of a resource that it holds some of, it
+// has all it asks for, or the cluster has none left.
 func (t *Tree) saturated(j *job) bool {
 	for _, a := range j.allocated {
 		wants := j.request.Get(a.Name)
-		if wants != 0 && (a.Value != 0 && a.Value >= wants || !t.demanding[a.Name]) {
+		if a.Value != 0 && wants != 0 && (a.Value >= wants || t.exhausted(a.Name)) {
 			return true
 		}
 	}
@@ -244,7 +274,9 @@ func (t *Tree) saturated(j *job) bool {
 }
 
 // Compare orders two queues, negative when a goes first: where their paths part, the branch that is not saturated, then
-// the one with the smaller share for its weight. Queues of which one path leads into the other are equal.
+// the one with the smaller share for its weight; among equal branches those on the next level decide. Unlike Volcano,
+// which leaves them equal, the queue with the shorter path goes first when all levels of that are equal: a queue that was
+// equal to two others, of which one goes before the other, could by its age come between them the wrong way round.
 func (t *Tree) Compare(a, b string) int {
 	t.refresh()
 	x, y := t.paths[a], t.paths[b]
@@ -264,5 +296,5 @@ func (t *Tree) Compare(a, b string) int {
 			return c
 		}
 	}
-	return 0
+	return cmp.Compare(max(1, len(x.Names)), max(1, len(y.Names)))
 }
