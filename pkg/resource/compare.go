@@ -51,6 +51,16 @@ func (p Portion) Within(v Vector) bool {
 	return true
 }
 
+// Covers reports whether every amount of o is covered by p, in which a missing resource counts as zero.
+func (p Portion) Covers(o Portion) bool {
+	for _, a := range o {
+		if !atMost(a.Value, p.Get(a.Name)) {
+			return false
+		}
+	}
+	return true
+}
+
 // Unnamed says what a limit means for a resource that it does not name.
 type Unnamed bool
 
@@ -194,6 +204,9 @@ func (l Limit) Clone() Limit { return Limit{Amounts: slices.Clone(l.Amounts), Un
 // Less returns the limit lowered by the amounts of v, but not below zero. What is unlimited stays so.
 func (l Limit) Less(v Vector) Limit { return l.shifted(v, -1) }
 
+// Plus returns the limit raised by the amounts of v. What is unlimited stays so.
+func (l Limit) Plus(v Vector) Limit { return l.shifted(v, 1) }
+
 func (l Limit) shifted(v Vector, sign float64) Limit {
 	amounts := slices.Clone(l.Amounts)
 	for i := range amounts {
@@ -201,9 +214,6 @@ func (l Limit) shifted(v Vector, sign float64) Limit {
 	}
 	return Limit{Amounts: amounts, Unnamed: l.Unnamed}
 }
-
-// Raise raises the limit by the amounts of v, in place. What is unlimited stays so.
-func (l *Limit) Raise(v Vector) { *l = l.shifted(v, 1) }
 
 // Inherit takes over the bounds of a parent for the resources that l does not bound, in place.
 func (l *Limit) Inherit(parent Limit) {

@@ -20,6 +20,7 @@ func TestAccounts(t *testing.T) {
 
 var modes = map[string]account.Mode{
 	"proportion": account.Proportion, "capacity": account.Capacity, "hierarchy": account.Hierarchy,
+	"undivided": account.Undivided,
 }
 
 // queueOf reads "queue NAME parent= weight= deserved= guarantee= capability=".

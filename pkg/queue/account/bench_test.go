@@ -52,16 +52,32 @@ func jobIn(i int, queue string) *model.Job {
 	return job
 }
 
-// BenchmarkUpdate measures what it costs to find anew what 1,000 queues are due, after a job came.
+// BenchmarkUpdate measures what it costs to find anew what 1,000 queues are due, after a job asks for more and after a
+// queue changed.
 func BenchmarkUpdate(b *testing.B) {
-	for name, mode := range map[string]account.Mode{"proportion": account.Proportion, "hierarchy": account.Hierarchy} {
-		b.Run(name+"/queues=1000", func(b *testing.B) {
-			book, leaves := thousand(mode)
+	for _, bench := range []struct {
+		name  string
+		mode  account.Mode
+		queue bool
+	}{
+		{"proportion/a job asks for more", account.Proportion, false},
+		{"proportion/a queue changed", account.Proportion, true},
+		{"capacity/a queue changed", account.Capacity, true},
+		{"hierarchy/a job asks for more", account.Hierarchy, false},
+		{"hierarchy/a queue changed", account.Hierarchy, true},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			book, leaves := thousand(bench.mode)
+			jobs := []*model.Job{jobIn(-1, leaves[0]), jobIn(-1, leaves[0])}
+			jobs[1].Usage.Requested = jobs[1].Usage.Allocated
+			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
 				i++
-				book.SetJob(keyOf(-1), jobIn(-1, leaves[i%len(leaves)]))
-				book.SetQueue(leaves[0], book.Queue(leaves[0]).Spec)
+				book.SetJob(keyOf(-1), jobs[i%2])
+				if bench.queue {
+					book.SetQueue(leaves[0], book.Queue(leaves[0]).Spec)
+				}
 				book.Update()
 			}
 		})

@@ -21,8 +21,8 @@ type Book struct {
 	// sorted are the queues by name.
 	sorted []*Queue
 	jobs   map[model.JobKey]posting
-	// stale: the queues or the cluster changed; uneven: only what queues request did, which Proportion divides by.
-	stale, uneven bool
+	// stale: the queues changed; resized: the cluster did; uneven: what queues request did, which Proportion divides by.
+	stale, resized, uneven bool
 	// portion is total in another form; all is the usage of all jobs.
 	portion resource.Portion
 	all     Usage
@@ -30,10 +30,11 @@ type Book struct {
 	loosened, freed uint64
 }
 
-// posting is what a job adds to its queue.
+// posting is what a job adds to its queue. The zero value is that of a job that does not exist.
 type posting struct {
-	queue string
-	usage Usage
+	queue    string
+	usage    Usage
+	admitted bool
 }
 
 // NewBook returns the book of a cluster without queues.
@@ -61,7 +62,7 @@ func (b *Book) SetCluster(total resource.Vector) bool {
 	if b.total.Equal(total) {
 		return false
 	}
-	b.total, b.portion, b.stale = total.Clone(), total.Portion(), true
+	b.total, b.portion, b.resized = total.Clone(), total.Portion(), true
 	return true
 }
 
@@ -83,25 +84,22 @@ func (b *Book) SetJob(key model.JobKey, job *model.Job) {
 	}
 	var after posting
 	if job != nil {
-		after = posting{queue: job.Queue, usage: usageOf(job)}
+		after = posting{queue: job.Queue, usage: usageOf(job), admitted: job.Admitted}
 		b.jobs[key] = after
 	} else {
 		delete(b.jobs, key)
 	}
-	if known {
-		b.post(before, -1)
+	if known && job != nil && before.queue == after.queue {
+		b.post(after.queue, &before.usage, &after.usage)
+	} else {
+		if known {
+			b.post(before.queue, &before.usage, &Usage{})
+		}
+		if job != nil {
+			b.post(after.queue, &Usage{}, &after.usage)
+		}
 	}
-	if job != nil {
-		b.post(after, 1)
-	}
-	moved := before.queue != after.queue
-	if b.mode == Proportion && (moved || !before.usage.Requested.Equal(after.usage.Requested)) {
-		b.uneven = true
-	}
-	if known && (moved || !covers(after.usage.Allocated, before.usage.Allocated)) {
-		b.loosened++
-	}
-	if known && (moved || !after.usage.committedCovers(&before.usage)) {
+	if before.admitted && (!after.admitted || before.queue != after.queue) {
 		b.freed++
 	}
 }
@@ -140,20 +138,29 @@ func usageOf(job *model.Job) Usage {
 	return u
 }
 
-// post adds n times a job's usage to its queue and that queue's ancestors.
-func (b *Book) post(p posting, n int64) {
-	b.all.add(&p.usage, n)
-	q := b.queue(p.queue)
-	q.Own.add(&p.usage, n)
+// post takes from a queue and its ancestors what a job used of it, and adds what it uses.
+func (b *Book) post(name string, before, after *Usage) {
+	q := b.queue(name)
+	idle := q.Own.Jobs == 0
+	b.all.replace(before, after)
+	q.Own.replace(before, after)
+	for above := q; above != nil; above = above.Parent {
+		above.Total.replace(before, after)
+		above.Share = above.share(b.mode)
+	}
 	if q.Spec == nil && q.Own.Jobs == 0 {
 		// Nobody names it any more.
 		b.stale = true
 	}
-	q.path(func(q *Queue) bool {
-		q.Total.add(&p.usage, n)
-		q.Share = q.share(b.mode)
-		return true
-	})
+	if b.mode == Proportion && (idle != (q.Own.Jobs == 0) || !before.Requested.Equal(after.Requested)) {
+		b.uneven = true
+	}
+	if !covers(after.Allocated, before.Allocated) {
+		b.loosened++
+	}
+	if !after.committedCovers(before) {
+		b.freed++
+	}
 }
 
 // queue returns the account of a queue, opening one for a queue that was not known.
@@ -188,10 +195,16 @@ func (b *Book) Update() (rearranged bool) {
 	if b.stale {
 		b.arrange()
 	}
-	if b.stale || b.uneven {
-		b.divide()
+	switch {
+	case b.stale || b.resized:
+		b.setLimits()
+		b.setDue()
+		b.loosened++
+		b.freed++
+	case b.uneven && b.setDue():
+		b.loosened++
 	}
-	b.stale, b.uneven = false, false
+	b.stale, b.resized, b.uneven = false, false, false
 	return rearranged
 }
 
@@ -200,10 +213,14 @@ func (b *Book) arrange() {
 	for name, spec := range b.specs {
 		b.queue(name).Spec = spec
 	}
+	if b.mode == Hierarchy {
+		// The root holds the tree together whether it has an object or not.
+		b.queue(model.RootQueue)
+	}
 	for name, q := range b.queues {
 		if b.specs[name] == nil {
 			q.Spec = nil
-			if q.Own.Jobs == 0 {
+			if q.Own.Jobs == 0 && (b.mode != Hierarchy || name != model.RootQueue) {
 				delete(b.queues, name)
 			}
 		}
@@ -211,37 +228,18 @@ func (b *Book) arrange() {
 	b.sorted = slices.SortedFunc(maps.Values(b.queues), func(a, b *Queue) int { return cmp.Compare(a.Name, b.Name) })
 	for _, q := range b.sorted {
 		q.Parent, q.Children, q.depth, q.Fault = nil, nil, 0, model.Reason{}
+		q.bounds = q.ownBounds()
+		q.Total = Usage{}
 	}
 	b.link()
 	for _, q := range b.sorted {
-		q.Total = Usage{}
-	}
-	for _, q := range b.sorted {
-		q.path(func(above *Queue) bool {
-			above.Total.add(&q.Own, 1)
-			return true
-		})
+		for above := q; above != nil; above = above.Parent {
+			above.Total.replace(&Usage{}, &q.Own)
+		}
 	}
 }
 
-// divide finds what each queue is due, may use, and has of it.
-func (b *Book) divide() {
-	switch b.mode {
-	case Proportion:
-		b.byWeight()
-	case Capacity:
-		b.byObject()
-	case Hierarchy:
-		b.byTree()
-	}
-	for _, q := range b.sorted {
-		q.Share = q.share(b.mode)
-	}
-	b.loosened++
-	b.freed++
-}
-
-// ordered puts parents before their children.
+// ordered returns the queues with parents before their children.
 func (b *Book) ordered() []*Queue {
 	list := slices.Clone(b.sorted)
 	slices.SortStableFunc(list, func(a, b *Queue) int { return cmp.Compare(a.depth, b.depth) })

@@ -4,25 +4,49 @@
 package account
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/queue/proportion"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// capability is the bound that a queue's object sets. An amount of cpu or memory that is not positive sets none, as in
+// counts reports whether the queue exists and is not left out.
+func (q *Queue) counts() bool { return q.Spec != nil && !q.faulty() }
+
+// ownBounds is what a queue's object bounds. An amount of cpu or memory that is not positive bounds nothing, as in
 // Volcano.
-func (q *Queue) capability() resource.Portion {
+func (q *Queue) ownBounds() resource.Portion {
 	if q.Spec == nil {
 		return nil
 	}
-	var bound resource.Portion
+	var bounds resource.Portion
 	for _, a := range q.Spec.Capability {
 		if a.Value > 0 || a.Name != corev1.ResourceCPU && a.Name != corev1.ResourceMemory {
-			bound = append(bound, resource.Quantity[float64]{Name: a.Name, Value: float64(a.Value)})
+			bounds = append(bounds, resource.Quantity[float64]{Name: a.Name, Value: float64(a.Value)})
 		}
 	}
-	return bound
+	return bounds
+}
+
+// setLimits finds what is set aside for each queue and what it may use. Neither depends on jobs.
+func (b *Book) setLimits() {
+	switch b.mode {
+	case Undivided:
+	case Proportion, Capacity:
+		b.flatLimits()
+	case Hierarchy:
+		b.treeLimits()
+	}
+}
+
+// adopt takes the guarantee and the capability of the queue's object; none when there is no object or it is left out.
+func (q *Queue) adopt() {
+	q.Guarantee, q.Capability = nil, resource.Limit{Unnamed: resource.Unlimited}
+	if q.counts() {
+		q.Guarantee, q.Capability.Amounts = q.Spec.Guarantee, slices.Clone(q.bounds)
+	}
 }
 
 // flatLimits sets what each queue may use of the cluster: what the guarantees of the others leave, up to its capability.
@@ -30,87 +54,122 @@ func (q *Queue) capability() resource.Portion {
 func (b *Book) flatLimits() {
 	var guaranteed resource.Vector
 	for _, q := range b.sorted {
-		q.Guarantee = nil
-		if q.Spec != nil && !q.faulty() {
-			q.Guarantee = q.Spec.Guarantee
-			guaranteed.Add(q.Guarantee)
-		}
+		q.adopt()
+		guaranteed.Add(q.Guarantee)
 	}
 	left := b.total.Beyond(guaranteed)
 	for _, q := range b.sorted {
 		most := left.Clone()
 		most.Add(q.Guarantee)
-		q.Capability = resource.Limit{Amounts: q.capability(), Unnamed: resource.Unlimited}
 		q.Real = resource.Limit{Amounts: most.Portion(), Unnamed: resource.Nothing}
 		q.Real.Tighten(q.Capability.Amounts)
 	}
 }
 
-// byWeight is Volcano's proportion plugin.
-func (b *Book) byWeight() {
-	b.flatLimits()
-	demands := make([]proportion.Demand, len(b.sorted))
+// treeLimits sets what each queue may use from the root down: of what its parent may, what the guarantees of its siblings
+// leave, up to its capability. The cluster is no limit.
+func (b *Book) treeLimits() {
+	order := b.ordered()
+	for _, q := range order {
+		q.adopt()
+		if q.Parent == nil {
+			q.Real = q.Capability.Clone()
+		} else {
+			q.Capability.Inherit(q.Parent.Capability)
+		}
+	}
+	for _, parent := range order {
+		if parent.Leaf() {
+			continue
+		}
+		var guaranteed resource.Vector
+		for _, q := range parent.Children {
+			guaranteed.Add(q.Guarantee)
+		}
+		if parent.Parent == nil {
+			// The root sets aside what its children do, whatever its object says.
+			parent.Guarantee = guaranteed
+		}
+		left := parent.Real.Less(guaranteed)
+		for _, q := range parent.Children {
+			q.Real = left.Plus(q.Guarantee)
+			q.Real.Tighten(q.Capability.Amounts)
+		}
+	}
+}
+
+// setDue finds what each queue is due, and its share of that. It reports whether some queue is due more than before.
+func (b *Book) setDue() (grown bool) {
+	before := make([]resource.Portion, len(b.sorted))
 	for i, q := range b.sorted {
-		demands[i] = proportion.Demand{Weight: 1, Guarantee: q.Guarantee, Limit: q.Real}
-		if q.Spec != nil && !q.faulty() {
-			demands[i].Weight, demands[i].Request = int64(q.Spec.Weight), q.Own.Requested
+		before[i] = q.Deserved
+	}
+	switch b.mode {
+	case Undivided:
+	case Proportion:
+		b.byWeight()
+	case Capacity:
+		b.byObject()
+	case Hierarchy:
+		b.byTree()
+	}
+	for i, q := range b.sorted {
+		q.Share = q.share(b.mode)
+		grown = grown || !before[i].Covers(q.Deserved)
+	}
+	return grown
+}
+
+// byWeight is Volcano's proportion plugin. Queues without jobs take no part: what they are guaranteed bounds the others
+// (flatLimits), but is not divided.
+func (b *Book) byWeight() {
+	queues := make([]*Queue, 0, len(b.sorted))
+	demands := make([]proportion.Demand, 0, len(b.sorted))
+	for _, q := range b.sorted {
+		q.Deserved = nil
+		if q.counts() && q.Own.Jobs > 0 {
+			queues = append(queues, q)
+			demands = append(demands, proportion.Demand{
+				Weight: int64(q.Spec.Weight), Request: q.Own.Requested, Guarantee: q.Guarantee, Limit: q.Real,
+			})
 		}
 	}
 	for i, part := range proportion.Divide(b.total, demands) {
-		b.sorted[i].Deserved = part
+		queues[i].Deserved = part
 	}
 }
 
-// byObject is Volcano's capacity plugin without hierarchy.
+// byObject is Volcano's capacity plugin without hierarchy: what the object says, bounded by what the queue may use.
 func (b *Book) byObject() {
-	b.flatLimits()
 	for _, q := range b.sorted {
-		var deserved resource.Limit
-		if q.Spec != nil && !q.faulty() {
-			deserved.Amounts = q.Spec.Deserved.Portion()
-			deserved.Tighten(q.Real.Amounts)
+		q.Deserved = nil
+		if q.counts() {
+			due := resource.Limit{Amounts: q.Spec.Deserved.Portion()}
+			due.Tighten(q.Real.Amounts)
+			q.Deserved = positive(due.Amounts).AtLeast(q.Guarantee)
 		}
-		q.Deserved = deserved.Amounts.AtLeast(q.Guarantee)
 	}
 }
 
-// byTree is Volcano's capacity plugin with hierarchy: what a queue deserves and may use is found from the root down.
+// byTree is Volcano's capacity plugin with hierarchy: what the object says, and for the root what its children deserve.
 func (b *Book) byTree() {
-	order := b.ordered()
-	for _, q := range order {
-		q.Guarantee, q.Deserved = nil, nil
-		q.Capability = resource.Limit{Unnamed: resource.Unlimited}
-		q.Real = resource.Limit{Unnamed: resource.Unlimited}
-		if q.Spec != nil && !q.faulty() {
-			q.Guarantee, q.Deserved = q.Spec.Guarantee, q.Spec.Deserved.Portion().AtLeast(q.Spec.Guarantee)
-			q.Capability.Amounts = q.capability()
+	for _, q := range b.sorted {
+		q.Deserved = nil
+		if q.counts() {
+			q.Deserved = positive(q.Spec.Deserved.Portion()).AtLeast(q.Guarantee)
 		}
 	}
-	for _, q := range order {
-		if q.Parent == nil && len(q.Children) > 0 {
-			sumUp(q)
+	for _, root := range b.sorted {
+		if root.Parent == nil && !root.Leaf() {
+			root.Deserved = nil
+			for _, q := range root.Children {
+				root.Deserved = root.Deserved.Plus(q.Deserved)
+			}
 		}
-		if q.Parent == nil {
-			q.Real.Tighten(q.Capability.Amounts)
-			continue
-		}
-		q.Capability.Inherit(q.Parent.Capability)
-		var guaranteed resource.Vector
-		for _, sibling := range q.Parent.Children {
-			guaranteed.Add(sibling.Guarantee)
-		}
-		q.Real = q.Parent.Real.Less(guaranteed)
-		q.Real.Raise(q.Guarantee)
-		q.Real.Tighten(q.Capability.Amounts)
 	}
 }
 
-// sumUp gives the root what its children are guaranteed and deserve, whatever its object says.
-func sumUp(root *Queue) {
-	root.Guarantee, root.Deserved = nil, nil
-	for _, child := range root.Children {
-		root.Guarantee.Add(child.Guarantee)
-		root.Deserved = root.Deserved.Plus(child.Deserved)
-	}
-	root.Guarantee = root.Guarantee.Clone()
+// positive leaves out resources of which there is nothing.
+func positive(p resource.Portion) resource.Portion {
+	return slices.DeleteFunc(p, func(a resource.Quantity[float64]) bool { return a.Value <= 0 })
 }

@@ -111,27 +111,7 @@ func TestABookThatFollowedEverythingEqualsOneMadeAnew(t *testing.T) {
 		}
 		b := account.NewBook(w.mode)
 		for range rapid.IntRange(1, 25).Draw(t, "changes") {
-			switch rapid.IntRange(0, 9).Draw(t, "what") {
-			case 0:
-				w.total = positive(few(t, "total", 0, 50))
-				b.SetCluster(w.total)
-			case 1, 2:
-				name := rapid.SampledFrom(names).Draw(t, "name")
-				w.queues[name] = drawQueue(t, name)
-				b.SetQueue(name, w.queues[name])
-			case 3:
-				name := rapid.SampledFrom(names).Draw(t, "name")
-				delete(w.queues, name)
-				b.SetQueue(name, nil)
-			case 4:
-				key := keyOf(rapid.IntRange(0, 5).Draw(t, "job"))
-				delete(w.jobs, key)
-				b.SetJob(key, nil)
-			default:
-				key := keyOf(rapid.IntRange(0, 5).Draw(t, "job"))
-				w.jobs[key] = drawJob(t, key)
-				b.SetJob(key, w.jobs[key])
-			}
+			w.change(t, b)
 			if rapid.Bool().Draw(t, "update") {
 				b.Update()
 			}
@@ -228,7 +208,7 @@ func positive(v resource.Vector) resource.Vector {
 
 func drawWorld(t *rapid.T) *world {
 	w := &world{
-		mode:   rapid.SampledFrom([]account.Mode{account.Proportion, account.Capacity, account.Hierarchy}).Draw(t, "mode"),
+		mode:   rapid.SampledFrom([]account.Mode{account.Undivided, account.Proportion, account.Capacity, account.Hierarchy}).Draw(t, "mode"),
 		total:  positive(few(t, "total", 0, 50)),
 		queues: map[string]*model.Queue{}, jobs: map[model.JobKey]*model.Job{},
 	}

@@ -63,6 +63,12 @@ func (g *Groups) add(o Groups, n int) {
 	g.Completed += n * o.Completed
 }
 
+// replace takes one usage away and adds another.
+func (u *Usage) replace(before, after *Usage) {
+	u.add(after, 1)
+	u.add(before, -1)
+}
+
 func (u *Usage) add(o *Usage, n int64) {
 	u.Allocated.AddTimes(o.Allocated, n)
 	u.Requested.AddTimes(o.Requested, n)
@@ -80,18 +86,21 @@ func (u *Usage) Committed(name corev1.ResourceName) int64 {
 // Queue is the account of one queue. It belongs to its Book.
 type Queue struct {
 	Name string
-	// Spec is the queue's object; nil for a queue that does not exist but is named by jobs or children.
+	// Spec is the queue's object; nil for a queue that does not exist but is named by jobs, and for a root without one.
 	Spec *model.Queue
-	// Parent is nil for the root, for queues outside the tree, and where the tree is not looked at; Children are sorted by name.
+	// Parent is nil for the root and for queues outside the tree; Children are sorted by name. They are kept in all modes,
+	// but only Hierarchy looks at them.
 	Parent   *Queue
 	Children []*Queue
 	// depth counts the ancestors.
 	depth int
+	// bounds is what the queue's object bounds.
+	bounds resource.Portion
 	// Own is the usage of the queue's own jobs; Total that of its descendants too.
 	Own, Total Usage
 	// Deserved is what the queue is due. It names all resources it is due any of.
 	Deserved resource.Portion
-	// Guarantee is what is set aside for it: of an inner queue without one, nothing.
+	// Guarantee is what is set aside for it: of an inner queue without one, nothing; of the root, that of its children.
 	Guarantee resource.Vector
 	// Capability is its own bound, with what it inherits from its parent for resources it does not name.
 	Capability resource.Limit
@@ -111,20 +120,11 @@ func (q *Queue) usage(mode Mode) *Usage {
 	return &q.Own
 }
 
-// path calls fn for the queue and its ancestors, until fn returns false.
-func (q *Queue) path(fn func(*Queue) bool) {
-	for ; q != nil; q = q.Parent {
-		if !fn(q) {
-			return
-		}
-	}
-}
-
 // Leaf reports whether jobs may be submitted to the queue where the tree is looked at.
 func (q *Queue) Leaf() bool { return len(q.Children) == 0 }
 
-// due reports whether the queue deserves anything.
-func (q *Queue) due() bool {
+// Due reports whether the queue deserves anything but pod slots.
+func (q *Queue) Due() bool {
 	for _, a := range q.Deserved {
 		if a.Value > 0 && a.Name != corev1.ResourcePods {
 			return true
@@ -138,24 +138,24 @@ func (q *Queue) share(mode Mode) float64 {
 	if mode == Undivided {
 		return 0
 	}
-	if mode != Proportion && !q.due() {
+	if mode != Proportion && !q.Due() {
 		// Nothing is due, so whatever is held is borrowed (Volcano pkg/scheduler/plugins/capacity/capacity.go, updateShare).
 		return 1
 	}
 	return q.usage(mode).Allocated.Dominant(q.Deserved)
 }
 
-// Branches returns the two queues' ancestors, or the queues themselves, where their paths from the root part.
+// Branches returns the two queues' ancestors, or the queues themselves, where their paths from the root part: children
+// of one queue, or roots of different trees. If one of them is above the other it returns that one twice.
 func Branches(a, b *Queue) (x, y *Queue) {
-	x, y = a, b
-	for x.depth > y.depth && x.Parent != y {
-		x = x.Parent
+	for a.depth > b.depth {
+		a = a.Parent
 	}
-	for y.depth > x.depth && y.Parent != x {
-		y = y.Parent
+	for b.depth > a.depth {
+		b = b.Parent
 	}
-	for x.Parent != y.Parent && x.Parent != nil && y.Parent != nil {
-		x, y = x.Parent, y.Parent
+	for a.Parent != b.Parent {
+		a, b = a.Parent, b.Parent
 	}
-	return x, y
+	return a, b
 }
