@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -41,7 +42,7 @@ func (p overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 }
 
 // quota is Volcano's plugin resourcequota: it lets a job in only if its minimum fits the quotas of its namespace. Unlike
-// Volcano's it remembers what it let in until the pods exist, which is when the quotas themselves count it.
+// Volcano's it remembers what it let in until the pods exist, which is when the quotas themselves count them.
 type quota struct {
 	// promised is, by namespace, what admitted jobs will ask of the quotas once their pods exist.
 	promised map[string]*resource.Vector
@@ -63,13 +64,32 @@ func (p *quota) FollowJob(key model.JobKey, job *model.Job) {
 		of.Sub(before)
 		delete(p.jobs, key)
 	}
-	if job != nil && job.Admitted && job.Group != nil && job.Group.MinQuota != nil && job.Counts.Total() < job.Min() {
-		p.jobs[key] = job.Group.MinQuota
-		of.Add(job.Group.MinQuota)
+	if job != nil && job.Admitted {
+		if ask := missing(job); ask != nil {
+			p.jobs[key] = ask
+			of.Add(ask)
+		}
 	}
 	if of.IsZero() {
 		delete(p.promised, key.Namespace)
 	}
+}
+
+// missing is what the job's minimum will ask of the quotas on top of what they count: the part of minResources that its
+// pods that do not exist yet have in its minimum. Nil for a job that asks for nothing more.
+func missing(job *model.Job) resource.Vector {
+	if job.Group == nil || job.Group.MinQuota == nil || job.Counts.Total() >= job.Min() {
+		return nil
+	}
+	ask := job.Group.MinQuota
+	if exist := job.Counts.Total(); exist > 0 {
+		part := float64(job.Min()-exist) / float64(job.Min())
+		ask = ask.Clone()
+		for i := range ask {
+			ask[i].Value = int64(math.Ceil(float64(ask[i].Value) * part))
+		}
+	}
+	return ask
 }
 
 // FollowCluster does nothing: quotas do not depend on the cluster.
@@ -79,8 +99,9 @@ func (p *quota) FollowCluster(resource.Vector) {}
 func (p *quota) FollowQueues([]*account.Queue) {}
 
 func (p *quota) Admit(w World, j *Ranked) (Vote, model.Reason) {
-	if j.Group == nil || j.Group.MinQuota == nil || j.Counts.Total() >= j.Min() {
-		// Pods that exist were let in by the quotas themselves.
+	// Pods that exist were let in by the quotas themselves.
+	request := missing(j.Job)
+	if request == nil {
 		return Abstain, model.Reason{}
 	}
 	var promised resource.Vector
@@ -89,7 +110,7 @@ func (p *quota) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	}
 	for _, q := range w.Quotas(j.Key.Namespace) {
 		for _, hard := range q.Hard {
-			ask := j.Group.MinQuota.Get(hard.Name)
+			ask := request.Get(hard.Name)
 			used := q.Used.Get(hard.Name) + promised.Get(hard.Name)
 			if ask > 0 && used+ask > hard.Value {
 				return Reject, model.Reason{

@@ -4,6 +4,8 @@
 package policy
 
 import (
+	"strconv"
+
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/queue/hdrf"
@@ -24,10 +26,15 @@ func (p *hierarchical) CompareQueues(a, b *account.Queue) int { return p.tree.Co
 // FollowJob implements Follower.
 func (p *hierarchical) FollowJob(key model.JobKey, job *model.Job) {
 	if job == nil {
-		p.tree.RemoveJob(key.String())
+		p.tree.RemoveJob(leafOf(key))
 		return
 	}
-	p.tree.SetJob(key.String(), job.Queue, job.Usage.Allocated, job.Usage.Requested)
+	p.tree.SetJob(leafOf(key), job.Queue, job.Usage.Allocated, job.Usage.Requested)
+}
+
+// leafOf names a job in the tree. A pod may have the name of a PodGroup.
+func leafOf(key model.JobKey) string {
+	return strconv.Itoa(int(key.Source)) + "/" + key.Namespace + "/" + key.Name
 }
 
 // FollowCluster implements Follower.

@@ -17,11 +17,13 @@ func (priority) CompareJobs(a, b *Ranked) int { return -cmp.Compare(a.Priority, 
 
 func (priority) CompareTasks(a, b *model.Task) int { return -cmp.Compare(a.Priority, b.Priority) }
 
-// gang orders jobs that have not reached their minimum before those that have.
+// gang orders jobs that have not reached their minimum before those that have. As in Volcano the minimums of roles do not
+// count here (pkg/scheduler/plugins/gang/gang.go, jobOrderFn: IsReady).
 type gang struct{}
 
 func (gang) CompareJobs(a, b *Ranked) int {
-	switch x, y := a.Ready(), b.Ready(); {
+	ready := func(j *Ranked) bool { return j.Counts.Ready()+j.Counts.PendingBestEffort >= j.Min() }
+	switch x, y := ready(a), ready(b); {
 	case x == y:
 		return 0
 	case y:

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,6 +25,17 @@ func comparePriority(a, b *account.Queue) int {
 		return q.Spec.Priority
 	}
 	return -cmp.Compare(of(a), of(b))
+}
+
+// compareAge puts the older queue first, then the smaller name.
+func compareAge(a, b *account.Queue) int {
+	of := func(q *account.Queue) (created time.Time) {
+		if q.Spec != nil {
+			created = q.Spec.Created
+		}
+		return created
+	}
+	return cmp.Or(of(a).Compare(of(b)), cmp.Compare(a.Name, b.Name))
 }
 
 // proportion is Volcano's plugin of that name: queues share the cluster by weight.
@@ -55,7 +67,8 @@ func (proportion) Admit(w World, j *Ranked) (Vote, model.Reason) {
 type capacity struct{ tree bool }
 
 // CompareQueues puts the queue first that has less of its due; among queues with equal parts the one that is due
-// anything. In a tree the branches are compared where the queues part.
+// anything. In a tree the branches are compared where the queues part; unlike in Volcano their age, and not that of the
+// queues, decides between equal ones: a queue of another branch could otherwise come between two of this one.
 func (p capacity) CompareQueues(a, b *account.Queue) int {
 	if c := comparePriority(a, b); c != 0 {
 		return c
@@ -67,8 +80,25 @@ func (p capacity) CompareQueues(a, b *account.Queue) int {
 			}
 			return 1
 		}
-		a, b = account.Branches(a, b)
+		return compareBranches(a, b)
 	}
+	return compareDue(a, b)
+}
+
+// compareBranches compares two queues where their paths part. A queue goes before those below it.
+func compareBranches(a, b *account.Queue) int {
+	switch x, y := account.Branches(a, b); {
+	case x != y:
+		return cmp.Or(compareDue(x, y), compareAge(x, y))
+	case a == b:
+		return 0
+	case x == a:
+		return -1
+	}
+	return 1
+}
+
+func compareDue(a, b *account.Queue) int {
 	return cmp.Or(cmp.Compare(a.Share, b.Share), cmp.Compare(min(1, len(b.Deserved)), min(1, len(a.Deserved))))
 }
 

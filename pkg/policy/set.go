@@ -201,12 +201,7 @@ func (s *Set) CompareQueues(a, b *account.Queue) int {
 			return c
 		}
 	}
-	if a.Spec != nil && b.Spec != nil {
-		if c := a.Spec.Created.Compare(b.Spec.Created); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(a.Name, b.Name)
+	return compareAge(a, b)
 }
 
 // CompareTasks is the order that policies give to the tasks of a job; zero without an opinion.
