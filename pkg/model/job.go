@@ -141,8 +141,15 @@ func (u *Usage) add(t *Task, n int64) {
 	}
 }
 
+// clone returns a copy that shares nothing with u. The vectors lie in one array.
 func (u *Usage) clone() Usage {
-	return Usage{Allocated: u.Allocated.Clone(), Requested: u.Requested.Clone(), Gated: u.Gated.Clone()}
+	all := make(resource.Vector, 0, len(u.Allocated)+len(u.Requested)+len(u.Gated))
+	part := func(v resource.Vector) resource.Vector {
+		from := len(all)
+		all = append(all, v...)
+		return all[from:len(all):len(all)]
+	}
+	return Usage{Allocated: part(u.Allocated), Requested: part(u.Requested), Gated: part(u.Gated)}
 }
 
 // RoleCounts are the counts of one role of a job.

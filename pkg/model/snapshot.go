@@ -13,7 +13,7 @@ import (
 )
 
 // shards is how many parts the jobs of a snapshot are kept in. A snapshot copies the parts in which a job changed.
-const shards = 256
+const shards = 2048
 
 // Snapshot is the model at one moment. It never changes, and shares with other snapshots whatever did not change
 // between them.
