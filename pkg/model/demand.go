@@ -63,7 +63,7 @@ func (j *Job) Claim() resource.Vector {
 
 // Inqueue is the claim of a job that was admitted and has not placed all of its minimum; nil for others.
 func (j *Job) Inqueue() resource.Vector {
-	if !j.Admitted || j.Counts.Total() > 0 && j.Counts.ByStatus[Pending] == 0 {
+	if !j.Admitted || j.Over() || j.Counts.Total() > 0 && j.Counts.ByStatus[Pending] == 0 {
 		return nil
 	}
 	return j.Claim()

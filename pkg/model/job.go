@@ -215,6 +215,11 @@ func (j *Job) Min() int {
 	return 1
 }
 
+// Over reports whether the job has completed and its pods are gone: nothing more is to come of it.
+func (j *Job) Over() bool {
+	return j.Group != nil && j.Group.Phase == PhaseCompleted && j.Counts.Total() == 0
+}
+
 // LetIn reports whether the job may have turns as far as its queue is concerned: it was admitted, or has tasks on nodes.
 func (j *Job) LetIn() bool { return j.Admitted || j.Counts.Ready() > j.Counts.ByStatus[Succeeded] }
 

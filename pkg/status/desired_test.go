@@ -35,6 +35,12 @@ func neverPlaced(job *model.Job) *model.Job {
 	return job
 }
 
+// over makes a job one that has completed.
+func over(job *model.Job) *model.Job {
+	job.Group.Phase = model.PhaseCompleted
+	return job
+}
+
 // outside makes a job one that was not let into its queue.
 func outside(job *model.Job) *model.Job {
 	job.Admitted = false
@@ -150,6 +156,12 @@ func TestPhase(t *testing.T) {
 		},
 		"one that runs though nobody let it in": {
 			outside(jobOf(1, tasks{model.Running: 1, model.Pending: 1})), noRoom, volcano.PodGroupRunning,
+		},
+		"it has completed, and its pods were deleted: Volcano says Pending": {
+			over(jobOf(2, nil)), model.Reason{}, volcano.PodGroupCompleted,
+		},
+		"it has completed, and there are pods again": {
+			over(jobOf(2, tasks{model.Pending: 2})), noRoom, volcano.PodGroupInqueue,
 		},
 		"a misconfigured queue": {
 			jobOf(2, tasks{model.Pending: 2}), leftOut, volcano.PodGroupPending,

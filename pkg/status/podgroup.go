@@ -72,6 +72,8 @@ func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition
 func phase(job *model.Job, reason model.Reason, short bool) volcano.PodGroupPhase {
 	scheduled := job.Counts.Scheduled() + job.Counts.ReleasingPlaced
 	switch {
+	case job.Over():
+		return volcano.PodGroupCompleted
 	case short && job.Counts.ByStatus[model.Running] > 0:
 		return volcano.PodGroupUnknown
 	case short && scheduled == 0 && !admitted(job, reason):

@@ -46,6 +46,8 @@ type lot struct {
 	jobs   *heap.Heap[*waiting]
 	at     int
 	parked bool
+	// outgrows: the jobs need more than their queue is due, as of when the lot was last held.
+	outgrows bool
 	// helps are the events that may end the parking.
 	helps model.Event
 	// reason is why the last plan for the lot did not hold; zero when there was none.

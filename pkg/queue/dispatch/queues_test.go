@@ -181,6 +181,22 @@ func TestAJobWithoutPodsGivesItsAdmissionBack(t *testing.T) {
 	})
 }
 
+func TestACompletedJobWhosePodsAreGoneClaimsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byProportion, byOvercommit))
+		d.state.UpsertGroup(keyOf("over"), &model.Group{
+			UID: "over", Queue: "default", MinMember: 2, MinResources: cores(8), Phase: model.PhaseCompleted, Created: time.Now(),
+		})
+		d.group("next", "default", 2, 0, cores(8))
+		d.admitted("over", "next")
+		// It is not taken for one whose pods never came.
+		time.Sleep(2 * patience)
+		if got := d.last("over"); got != (model.Reason{}) {
+			t.Errorf("the job that is over was told %v", got)
+		}
+	})
+}
+
 func TestWithoutEnqueueEveryoneIsLetIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeskWith(t, args("allocate backfill", byPriority, inGangs, byProportion, byOvercommit))

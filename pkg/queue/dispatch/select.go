@@ -85,6 +85,8 @@ func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 	d.unready(l)
 	d.cfg.Recorder.Parked(reason.Kind)
 	d.held[l] = true
+	job := l.best().job.Job
+	l.outgrows = d.cfg.Policies.Outgrows(d.queueOf(job), job)
 	d.give(l, reason)
 }
 
@@ -106,8 +108,7 @@ func (d *Dispatcher) release() {
 func (d *Dispatcher) lend(totals model.Totals) *turn {
 	var first *lot
 	for l := range d.held {
-		job := l.best().job.Job
-		if !d.cfg.Policies.Outgrows(d.queueOf(job), job) || d.limited(job, true) != (model.Reason{}) {
+		if !l.outgrows || d.limited(l.best().job.Job, true) != (model.Reason{}) {
 			continue
 		}
 		if first == nil || d.compareHeld(l, first) < 0 {

@@ -213,7 +213,7 @@ func waits(job *model.Job) bool {
 	case job.Counts.Placeable() > 0, job.Counts.PendingGated > 0, job.Partial(), job.Blocked().Kind == model.InvalidPodGroup:
 		return true
 	}
-	return job.Key.Source == model.FromVolcano && job.Group != nil && job.Counts.Total() == 0
+	return job.Key.Source == model.FromVolcano && job.Group != nil && job.Counts.Total() == 0 && !job.Over()
 }
 
 // blocked says what keeps a job from having turns, or from being let into its queue, at all.
