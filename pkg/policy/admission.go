@@ -47,6 +47,8 @@ type quota struct {
 	// promised is, by namespace, what admitted jobs will ask of the quotas once their pods exist.
 	promised map[string]*resource.Vector
 	jobs     map[model.JobKey]resource.Vector
+	// freed is called when a promise shrinks.
+	freed func()
 }
 
 func newQuota() *quota {
@@ -60,10 +62,9 @@ func (p *quota) FollowJob(key model.JobKey, job *model.Job) {
 		of = &resource.Vector{}
 		p.promised[key.Namespace] = of
 	}
-	if before, ok := p.jobs[key]; ok {
-		of.Sub(before)
-		delete(p.jobs, key)
-	}
+	before := p.jobs[key]
+	of.Sub(before)
+	delete(p.jobs, key)
 	if job != nil && job.Admitted {
 		if ask := missing(job); ask != nil {
 			p.jobs[key] = ask
@@ -72,6 +73,9 @@ func (p *quota) FollowJob(key model.JobKey, job *model.Job) {
 	}
 	if of.IsZero() {
 		delete(p.promised, key.Namespace)
+	}
+	if before.Exceeding(p.jobs[key]) != nil {
+		p.freed()
 	}
 }
 

@@ -40,12 +40,17 @@ func leafOf(key model.JobKey) string {
 // FollowCluster implements Follower.
 func (p *hierarchical) FollowCluster(total resource.Vector) { p.tree.SetTotal(total) }
 
-// FollowQueues implements Follower.
+// FollowQueues implements Follower. A queue without a path is a branch of its own directly below the root, of weight 1:
+// in Volcano, where only its jobs are part of the tree, it is equal to every other queue whatever it holds, so that by
+// its age it goes before or after all of them, and not in turn.
 func (p *hierarchical) FollowQueues(queues []*account.Queue) {
 	paths := make(map[string]hdrf.Path, len(queues))
 	for _, q := range queues {
-		if q.Spec != nil && q.Spec.Hierarchy != nil {
+		if q.Spec != nil && len(q.Spec.Hierarchy) > 1 {
 			paths[q.Name] = hdrf.Path{Names: q.Spec.Hierarchy, Weights: q.Spec.HierarchyWeights}
+		} else {
+			// No annotation gives a branch a name with a slash.
+			paths[q.Name] = hdrf.Path{Names: []string{model.RootQueue, "/" + q.Name}, Weights: []float64{1, 1}}
 		}
 	}
 	p.tree.SetPaths(paths)

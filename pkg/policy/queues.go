@@ -98,8 +98,15 @@ func compareBranches(a, b *account.Queue) int {
 	return 1
 }
 
+// compareDue puts the queue first that has less of its due; of equal ones one that is due anything.
 func compareDue(a, b *account.Queue) int {
-	return cmp.Or(cmp.Compare(a.Share, b.Share), cmp.Compare(min(1, len(b.Deserved)), min(1, len(a.Deserved))))
+	if c := cmp.Compare(a.Share, b.Share); c != 0 || a.Due() == b.Due() {
+		return c
+	}
+	if a.Due() {
+		return -1
+	}
+	return 1
 }
 
 // Limits bounds a queue, and every queue above it in the tree, by what it may hold at most.

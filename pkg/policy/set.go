@@ -124,6 +124,7 @@ func (s *Set) register(p *config.TierPlugin, policy any) {
 		s.deadlines = h
 	case *quota:
 		s.Quotas = true
+		h.freed = func() { s.book.Free() }
 	case gang:
 		s.Gangs = p.Enabled(config.EnableJobReady)
 	}

@@ -163,3 +163,37 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func hours(n int) time.Duration { return time.Duration(n) * time.Hour }
 
 func cores(n int64) resource.Vector { return resource.Vector{{Name: "cpu", Value: 1000 * n}} }
+
+func TestAPromiseToAQuotaThatShrinksIsHeard(t *testing.T) {
+	set, err := policy.Compile(&config.BatchQueueArgs{Tiers: tier(config.TierPlugin{Name: config.PluginResourceQuota})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "j"}
+	job := func(admitted bool, pods int) *model.Job {
+		j := &model.Job{Key: key, Queue: "q", Admitted: admitted, Group: &model.Group{
+			MinMember: 2, MinResources: cores(4), MinQuota: resource.Vector{{Name: "requests.cpu", Value: 4000}},
+		}}
+		j.Counts.ByStatus[model.Pending] = pods
+		return j
+	}
+	for _, step := range []struct {
+		name string
+		job  *model.Job
+		want bool
+	}{
+		{"it arrives", job(false, 0), false},
+		{"it is admitted", job(true, 0), false},
+		{"a pod of it exists", job(true, 1), true},
+		{"all its pods exist", job(true, 2), true},
+		{"a pod more exists", job(true, 3), false},
+		{"its pods are gone", job(true, 0), false},
+		{"it is gone", nil, true},
+	} {
+		before := set.Book().Freed()
+		set.SetJob(key, step.job)
+		if got := set.Book().Freed() != before; got != step.want {
+			t.Errorf("%s: admission has to be asked for again: %t, want %t", step.name, got, step.want)
+		}
+	}
+}

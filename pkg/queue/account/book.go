@@ -188,6 +188,9 @@ func (b *Book) Loosened() uint64 { return b.loosened }
 // it does not change, a job that was not admitted on their account is not admitted now.
 func (b *Book) Freed() uint64 { return b.freed }
 
+// Free has it counted that something shrank, besides what the accounts know, for which jobs were not admitted.
+func (b *Book) Free() { b.freed++ }
+
 // Update brings what queues are due up to date with what changed, and reports whether the queues themselves did. Calling
 // it again without a change costs nothing.
 func (b *Book) Update() (rearranged bool) {

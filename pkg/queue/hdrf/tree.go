@@ -48,7 +48,9 @@ type node struct {
 	running []*job
 	idle    int
 
-	stale     bool
+	// stale: something on the branch changed; spoiled: the shares of all its jobs did.
+	stale, spoiled bool
+
 	allocated resource.Portion
 	share     float64
 	saturated bool
@@ -60,6 +62,8 @@ type job struct {
 	allocated, request resource.Vector
 	at                 *node
 
+	// judged: share and saturated are found.
+	judged    bool
 	share     float64
 	saturated bool
 }
@@ -99,6 +103,7 @@ func (t *Tree) SetPaths(paths map[string]Path) {
 		j.at = t.nodeOf(j.queue)
 		j.at.attach(j)
 	}
+	t.root.spoil()
 }
 
 func (t *Tree) nodeOf(queue string) *node {
@@ -166,7 +171,7 @@ func (n *node) mark() {
 
 // spoil has all shares below found anew.
 func (n *node) spoil() {
-	n.stale = true
+	n.stale, n.spoiled = true, true
 	for _, c := range n.children {
 		c.spoil()
 	}
@@ -177,6 +182,9 @@ func (t *Tree) hold(allocated resource.Vector, factor int64) { t.held.AddTimes(a
 // refresh finds the shares that changed. When a resource runs out, or there is some again, jobs that want it become
 // saturated or stop to be, everywhere.
 func (t *Tree) refresh() {
+	if !t.root.stale {
+		return
+	}
 	turned := false
 	for i, whole := range t.total {
 		left := float64(t.held.Get(whole.Name)) < whole.Value
@@ -219,9 +227,12 @@ func (t *Tree) update(n *node) {
 		see(c.share, c.saturated)
 	}
 	for _, j := range n.running {
-		j.share, j.saturated = j.allocated.Dominant(t.total), t.saturated(j)
+		if n.spoiled || !j.judged {
+			j.judged, j.share, j.saturated = true, j.allocated.Dominant(t.total), t.saturated(j)
+		}
 		see(j.share, j.saturated)
 	}
+	n.spoiled = false
 	n.allocated = n.allocated[:0]
 	for _, c := range n.children {
 		n.allocated = plus(n.allocated, c.allocated, scale(c.share, c.saturated, least))
