@@ -320,6 +320,9 @@ func (b *Bound) refuses(ask resource.Vector) model.Reason {
 // Admit says why a job is not let into its queue; the zero Reason when it is.
 func (s *Set) Admit(w World, j *Ranked) model.Reason {
 	w.Queue, w.Cluster, w.Inqueue = s.book.Queue(j.Queue), s.book.Cluster(), s.book.Inqueue()
+	if w.Queue == nil {
+		return model.QueueRefuses(nil, j.Job)
+	}
 	_, why := tierVote(s.admitters, func(p Admitter) (Vote, model.Reason) { return p.Admit(w, j) })
 	return why
 }
