@@ -69,19 +69,6 @@ type Recorder interface {
 	Admitted(queue string, waited time.Duration)
 }
 
-// TurnResult is how a turn ended.
-type TurnResult string
-
-// How turns end.
-const (
-	// TurnPlaced: all members hold their nodes.
-	TurnPlaced TurnResult = "placed"
-	// TurnRefused: the plan did not hold.
-	TurnRefused TurnResult = "refused"
-	// TurnBroken: a member was lost, or planning failed.
-	TurnBroken TurnResult = "broken"
-)
-
 // Dispatcher hands out turns.
 type Dispatcher struct {
 	cfg    Config

@@ -47,6 +47,19 @@ type member struct {
 	done bool
 }
 
+// TurnResult is how a turn ended.
+type TurnResult string
+
+// How turns end.
+const (
+	// TurnPlaced: all members hold their nodes.
+	TurnPlaced TurnResult = "placed"
+	// TurnRefused: the plan did not hold.
+	TurnRefused TurnResult = "refused"
+	// TurnBroken: a member was lost, or planning failed.
+	TurnBroken TurnResult = "broken"
+)
+
 // Verdict is what Enter says about a pod that begins its scheduling cycle.
 type Verdict uint8
 
