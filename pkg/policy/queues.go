@@ -143,8 +143,8 @@ func admitWithin(own, q *account.Queue, usage *account.Usage, j *Ranked) (Vote, 
 		return Permit, model.Reason{}
 	}
 	details := make([]string, len(over))
-	// More nodes help where it is the cluster that is too small, and not the queue's own bound.
-	nodes := true
+	// More nodes help where it is the cluster that is too small, which in a tree is no limit, and not the queue's own bound.
+	nodes := q.Real.Unnamed == resource.Nothing
 	for i, name := range over {
 		bound, _ := q.Real.Of(name)
 		if own, limited := q.Capability.Of(name); limited && own <= bound {

@@ -284,6 +284,27 @@ func TestALimitOfOneQueueHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
+func TestALimitAboveTheQueueIsToldEvenIfTheNodesAreFullToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		byTree := config.TierPlugin{Name: config.PluginCapacity, Switches: map[config.Switch]bool{config.EnableHierarchy: true}}
+		d := newDeskWith(t, args("allocate backfill", byPriority, inGangs, byTree))
+		d.state.UpsertQueue(&model.Queue{Name: "root"})
+		d.state.UpsertQueue(&model.Queue{Name: "eng", Capability: cores(8)})
+		d.state.UpsertQueue(&model.Queue{Name: "dev", Parent: "eng"})
+		d.state.UpsertQueue(&model.Queue{Name: "prod", Parent: "eng"})
+		d.group("holds", "dev", 8, 2, nil)
+		d.pods("holds", 8, "1")
+		d.run()
+		d.group("waits", "prod", 1, 1, nil)
+		d.pods("waits", 1, "1")
+		d.run()
+		// More nodes would not help it: an autoscaler must not be called.
+		if got := d.last("waits"); got.Kind != model.QueueFull || got.FromNodes {
+			t.Errorf("it was told %+v, want that queue eng has no room", got)
+		}
+	})
+}
+
 func TestADeletedQueueStopsItsJobsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byProportion))

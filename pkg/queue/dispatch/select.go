@@ -70,10 +70,11 @@ func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
 	return policies.Refuses(q, need, borrowing)
 }
 
-// bounded reports whether the queue's own capability refuses what the job's next turn needs.
+// bounded reports whether capability refuses what the job's next turn needs, so that more nodes would not help. In a tree
+// nothing else does.
 func (d *Dispatcher) bounded(job *model.Job) bool {
 	q := d.queueOf(job)
-	return q.Capability.Refuses(job.Need(), d.cfg.Policies.Book().UsageOf(q).Allocated.Get) != nil
+	return d.cfg.Policies.Book().Mode() == account.Hierarchy || q.Capability.Refuses(job.Need(), d.cfg.Policies.Book().UsageOf(q).Allocated.Get) != nil
 }
 
 func (d *Dispatcher) queueOf(job *model.Job) *account.Queue {
