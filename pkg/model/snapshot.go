@@ -155,10 +155,3 @@ func (s *State) Quotas(namespace string) []*Quota {
 	slices.SortFunc(list, func(a, b *Quota) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
-
-// AllQueues returns the queues as they are now, by name.
-func (s *State) AllQueues() []*Queue {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(s.queues), func(a, b *Queue) int { return cmp.Compare(a.Name, b.Name) })
-}

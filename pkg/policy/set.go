@@ -25,8 +25,7 @@ type resourceName = corev1.ResourceName
 // concurrent use.
 type Set struct {
 	// Enqueue: jobs are let into their queues by vote. Backfill: pods that ask for nothing are placed. Gangs: a job
-	// starts whole or not at all.
-	// Quotas: the resource quotas of namespaces are looked at.
+	// starts whole or not at all. Quotas: the resource quotas of namespaces are looked at.
 	Enqueue, Backfill, Gangs, Quotas bool
 
 	book *account.Book
@@ -186,10 +185,8 @@ func (s *Set) Rank(job *model.Job) *Ranked {
 // CompareJobs is the whole order of the jobs of a queue, negative when a goes first: the first policy with an opinion
 // decides; then the older job, then the smaller UID.
 func (s *Set) CompareJobs(a, b *Ranked) int {
-	for _, p := range s.jobOrder {
-		if c := p.CompareJobs(a, b); c != 0 {
-			return c
-		}
+	if c := firstNonZero(s.jobOrder, func(p JobOrderer) int { return p.CompareJobs(a, b) }); c != 0 {
+		return c
 	}
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 }
@@ -197,10 +194,8 @@ func (s *Set) CompareJobs(a, b *Ranked) int {
 // CompareQueues is the whole order of queues, negative when a goes first: the first policy with an opinion decides;
 // then the older queue, then the name.
 func (s *Set) CompareQueues(a, b *account.Queue) int {
-	for _, p := range s.queueOrder {
-		if c := p.CompareQueues(a, b); c != 0 {
-			return c
-		}
+	if c := firstNonZero(s.queueOrder, func(p QueueOrderer) int { return p.CompareQueues(a, b) }); c != 0 {
+		return c
 	}
 	return compareAge(a, b)
 }
