@@ -30,6 +30,8 @@ const (
 	QueueChanged
 	// QuotaChanged: a resource quota appeared, disappeared or changed.
 	QuotaChanged
+	// BudgetChanged: a disruption budget appeared, disappeared or changed.
+	BudgetChanged
 )
 
 // Change is what one update did to the model.

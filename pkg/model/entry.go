@@ -52,6 +52,11 @@ func (s *State) putTask(t *Task, c *Change) {
 		s.jobOf[t.UID] = t.Job
 	}
 	e.count(t, 1)
+	if t.Nominated != "" {
+		s.nominated[t.UID] = true
+	} else {
+		delete(s.nominated, t.UID)
+	}
 	c.Tasks = append(c.Tasks, t.UID)
 	s.touch(t.Job, e, c)
 }
@@ -63,6 +68,7 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 		return
 	}
 	delete(s.jobOf, uid)
+	delete(s.nominated, uid)
 	e := s.jobs[key]
 	i, last := e.index[uid], len(e.job.Tasks)-1
 	e.count(e.job.Tasks[i], -1)

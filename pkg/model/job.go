@@ -76,10 +76,15 @@ type Counts struct {
 	PendingGated int
 	// ReleasingPlaced tasks are terminating on a node.
 	ReleasingPlaced int
+	// Nominated tasks are Pending, and room is kept for them until victims have left it (Volcano's Pipelined).
+	Nominated int
 }
 
 func (c *Counts) add(t *Task, n int) {
 	c.ByStatus[t.Status] += n
+	if t.Nominated != "" {
+		c.Nominated += n
+	}
 	switch {
 	case t.Status == Pending && t.Gated:
 		c.PendingGated += n
@@ -120,8 +125,10 @@ func (c *Counts) Total() int {
 
 // Usage is what a job takes, asks for and holds back.
 type Usage struct {
-	// Allocated is what the tasks on nodes ask for, those that terminate left out.
+	// Allocated is what the tasks on nodes ask for, those that terminate left out, and those for which room is kept.
 	Allocated resource.Vector
+	// Reserved is the part of Allocated that is only kept.
+	Reserved resource.Vector
 	// Requested is Allocated and what all waiting tasks ask for, gated ones included.
 	Requested resource.Vector
 	// Gated is what waiting tasks ask for that carry scheduling gates other than the queue gate alone.
@@ -134,6 +141,10 @@ func (u *Usage) add(t *Task, n int64) {
 		u.Allocated.AddTimes(t.Request, n)
 		u.Requested.AddTimes(t.Request, n)
 	case Pending:
+		if t.Nominated != "" {
+			u.Allocated.AddTimes(t.Request, n)
+			u.Reserved.AddTimes(t.Request, n)
+		}
 		u.Requested.AddTimes(t.Request, n)
 		if t.Gated && !t.QueueGated {
 			u.Gated.AddTimes(t.Request, n)
@@ -143,13 +154,13 @@ func (u *Usage) add(t *Task, n int64) {
 
 // clone returns a copy that shares nothing with u. The vectors lie in one array.
 func (u *Usage) clone() Usage {
-	all := make(resource.Vector, 0, len(u.Allocated)+len(u.Requested)+len(u.Gated))
+	all := make(resource.Vector, 0, len(u.Allocated)+len(u.Requested)+len(u.Gated)+len(u.Reserved))
 	part := func(v resource.Vector) resource.Vector {
 		from := len(all)
 		all = append(all, v...)
 		return all[from:len(all):len(all)]
 	}
-	return Usage{Allocated: part(u.Allocated), Requested: part(u.Requested), Gated: part(u.Gated)}
+	return Usage{Allocated: part(u.Allocated), Requested: part(u.Requested), Gated: part(u.Gated), Reserved: part(u.Reserved)}
 }
 
 // RoleCounts are the counts of one role of a job.

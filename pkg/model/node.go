@@ -6,6 +6,7 @@ package model
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,6 +51,8 @@ type ledger struct {
 	used        resource.Vector
 	// largest is nil when it has to be computed again.
 	largest resource.Vector
+	// leaving are the pods that terminate.
+	leaving map[types.UID]bool
 }
 
 // holding is what a pod takes of its node, and what the affinity and spread terms of other pods look at.
@@ -58,10 +61,12 @@ type holding struct {
 	request     resource.Vector
 	labels      map[string]string
 	terminating bool
+	// until is when a terminating pod should be gone; zero while the API server has not said.
+	until time.Time
 }
 
 func newLedger() ledger {
-	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}}
+	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}, leaving: map[types.UID]bool{}}
 }
 
 func (l *ledger) at(name string) *node {
@@ -119,6 +124,11 @@ func (l *ledger) forgetEmpty(name string, n *node) {
 
 // hold records what a pod holds, replacing what was known of it, and returns what that can help.
 func (l *ledger) hold(uid types.UID, h holding) Event {
+	if h.terminating {
+		l.leaving[uid] = true
+	} else {
+		delete(l.leaving, uid)
+	}
 	before, had := l.pods[uid]
 	if had && before.node == h.node && slices.Equal(before.request, h.request) {
 		l.pods[uid] = h
@@ -127,7 +137,7 @@ func (l *ledger) hold(uid types.UID, h holding) Event {
 		}
 		return PodPlaced
 	}
-	l.release(uid)
+	l.drop(uid)
 	l.pods[uid] = h
 	n := l.at(h.node)
 	n.used.Add(h.request)
@@ -142,6 +152,12 @@ func (l *ledger) hold(uid types.UID, h holding) Event {
 
 // release records that a pod is on no node.
 func (l *ledger) release(uid types.UID) (freed bool) {
+	delete(l.leaving, uid)
+	return l.drop(uid)
+}
+
+// drop takes what a pod holds off its node.
+func (l *ledger) drop(uid types.UID) (freed bool) {
 	h, ok := l.pods[uid]
 	if !ok {
 		return false

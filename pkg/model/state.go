@@ -27,8 +27,11 @@ type State struct {
 	classes         map[string]int32
 	defaultPriority int32
 	globalDefault   string
-	ledger          ledger
-	snapshots       snapshotter
+	budgets         map[budgetKey]*DisruptionBudget
+	// nominated are the tasks for which room is kept.
+	nominated map[types.UID]bool
+	ledger    ledger
+	snapshots snapshotter
 
 	observers []func(Change)
 }
@@ -43,6 +46,8 @@ func NewState(observers ...func(Change)) *State {
 		queues:     map[string]*Queue{},
 		quotas:     map[quotaKey]*Quota{},
 		classes:    map[string]int32{},
+		budgets:    map[budgetKey]*DisruptionBudget{},
+		nominated:  map[types.UID]bool{},
 		ledger:     newLedger(),
 		snapshots:  newSnapshotter(),
 		observers:  observers,
@@ -102,6 +107,10 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 		switch {
 		case before.Status == Allocated && t.Status == Pending:
 			t = t.with(Allocated, before.Node)
+		case before.Nominated != "" && t.Status == Pending:
+			t = t.nominated(before.Nominated)
+		case before.Evicting && (t.Status == Running || t.Status == Bound):
+			t = t.evicting()
 		case before.Completed() && !t.Completed():
 			// Live and finished pods are watched apart; this is late news from before the end.
 			return before
@@ -118,7 +127,8 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 func (s *State) account(t *Task, c *Change) {
 	if t.Node != "" && (t.Status.HoldsNode() || t.Status == Unknown) {
 		c.Events |= s.ledger.hold(t.UID, holding{
-			node: t.Node, request: t.Request, labels: t.Pod.Labels, terminating: t.Pod.DeletionTimestamp != nil,
+			node: t.Node, request: t.Request, labels: t.Pod.Labels, terminating: t.Pod.DeletionTimestamp != nil || t.Evicting,
+			until: goneBy(t.Pod),
 		})
 	} else if s.ledger.release(t.UID) {
 		c.Events |= RoomMade
@@ -249,6 +259,22 @@ func (s *State) DeleteQueue(name string) Change {
 		s.snapshots.queuesChanged = true
 		c.Events |= QueueChanged
 		c.Queues = append(c.Queues, name)
+	})
+}
+
+// UpsertBudget records a disruption budget.
+func (s *State) UpsertBudget(b *DisruptionBudget) Change {
+	return s.write(func(c *Change) {
+		s.budgets[budgetKey{b.Namespace, b.Name}] = b
+		c.Events |= BudgetChanged
+	})
+}
+
+// DeleteBudget forgets a disruption budget.
+func (s *State) DeleteBudget(namespace, name string) Change {
+	return s.write(func(c *Change) {
+		delete(s.budgets, budgetKey{namespace, name})
+		c.Events |= BudgetChanged
 	})
 }
 

@@ -75,8 +75,12 @@ type Task struct {
 	Priority int32
 	Status   Status
 	// Node is where the task is or will be; empty while it is Pending.
-	Node   string
-	Traits Traits
+	Node string
+	// Nominated is the node on which room is kept for a Pending task until victims have left it; empty for none.
+	Nominated string
+	// Evicting: the task is Releasing because this process decided so, and the API server has not confirmed it.
+	Evicting bool
+	Traits   Traits
 	// Gated: the pod carries scheduling gates and must not be placed.
 	Gated bool
 	// QueueGated: the only gate is Volcano's queue gate, which opens when the queue has room for the pod.
@@ -95,9 +99,23 @@ func (t *Task) Placeable() bool { return t.Status == Pending && !t.Gated }
 // Completed reports whether the task has finished, well or badly.
 func (t *Task) Completed() bool { return t.Status == Succeeded || t.Status == Failed }
 
-// with returns a copy of the task in another status, on another node.
+// with returns a copy of the task in another status, on another node, with no room kept for it elsewhere.
 func (t *Task) with(status Status, node string) *Task {
 	c := *t
-	c.Status, c.Node = status, node
+	c.Status, c.Node, c.Nominated, c.Evicting = status, node, "", false
 	return &c
+}
+
+// nominated returns a copy of a Pending task with room kept for it on a node.
+func (t *Task) nominated(node string) *Task {
+	c := *t
+	c.Nominated = node
+	return &c
+}
+
+// evicting returns a copy of the task that is to leave its node.
+func (t *Task) evicting() *Task {
+	c := t.with(Releasing, t.Node)
+	c.Evicting = true
+	return c
 }

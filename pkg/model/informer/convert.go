@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -89,6 +91,22 @@ func resourceQuota(q *corev1.ResourceQuota) *model.Quota {
 	return &model.Quota{
 		Namespace: q.Namespace, Name: q.Name,
 		Hard: resource.FromList(q.Status.Hard), Used: resource.FromList(q.Status.Used),
+	}
+}
+
+// disruptionBudget reads a PodDisruptionBudget. A selector that cannot be read, which the API server does not let in,
+// matches nothing, as for the server's own eviction handler.
+func disruptionBudget(b *policyv1.PodDisruptionBudget) *model.DisruptionBudget {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	disrupted := make(map[string]bool, len(b.Status.DisruptedPods))
+	for pod := range b.Status.DisruptedPods {
+		disrupted[pod] = true
+	}
+	return &model.DisruptionBudget{
+		Namespace: b.Namespace, Name: b.Name, Selector: selector, Allowed: b.Status.DisruptionsAllowed, Disrupted: disrupted,
 	}
 }
 

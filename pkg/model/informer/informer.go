@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -72,6 +73,9 @@ func Core(state *model.State, factory informers.SharedInformerFactory, quotas bo
 		{factory.Core().V1().Pods().Informer(), handlers(
 			func(p *corev1.Pod) { state.UpsertPod(p) },
 			func(p *corev1.Pod) { state.LeavePod(p.UID) })},
+		{factory.Policy().V1().PodDisruptionBudgets().Informer(), handlers(
+			func(b *policyv1.PodDisruptionBudget) { state.UpsertBudget(disruptionBudget(b)) },
+			func(b *policyv1.PodDisruptionBudget) { state.DeleteBudget(b.Namespace, b.Name) })},
 		{factory.Core().V1().PersistentVolumes().Informer(), storage},
 		{factory.Core().V1().PersistentVolumeClaims().Informer(), storage},
 		{factory.Storage().V1().StorageClasses().Informer(), storage},
