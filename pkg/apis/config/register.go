@@ -22,6 +22,6 @@ func init() {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &BatchQueueArgs{}, &GangArgs{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &BatchQueueArgs{}, &GangArgs{}, &ReclaimArgs{})
 	return nil
 }

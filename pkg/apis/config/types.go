@@ -19,3 +19,19 @@ type GangArgs struct {
 	// reserved; more than 0, at most 15 minutes, which is the scheduler framework's own limit.
 	ReservationTimeout metav1.Duration
 }
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ReclaimArgs are the arguments of the plugin Reclaim.
+type ReclaimArgs struct {
+	metav1.TypeMeta
+
+	// EvictionConcurrency is how many evictions are in flight at a time; 1 to 1000.
+	EvictionConcurrency int32
+	// QueueCooldown is how long a queue may not take from another one that took from it; 0 turns the rule off.
+	QueueCooldown metav1.Duration
+	// VictimTimeout is how long beyond its grace period a victim may stay before it is given up; more than 0.
+	VictimTimeout metav1.Duration
+	// LedgerSize is how many decisions to evict are remembered; 1 to 100000.
+	LedgerSize int32
+}

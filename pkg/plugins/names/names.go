@@ -8,4 +8,5 @@ package names
 const (
 	BatchQueue = "BatchQueue"
 	Gang       = "Gang"
+	Reclaim    = "Reclaim"
 )

@@ -23,6 +23,22 @@ func SetDefaults_GangArgs(args *GangArgs) { //nolint:revive // The defaulter gen
 	}
 }
 
+// SetDefaults_ReclaimArgs fills what the user left out.
+func SetDefaults_ReclaimArgs(args *ReclaimArgs) { //nolint:revive // The defaulter generator prescribes the name.
+	if args.EvictionConcurrency == nil {
+		args.EvictionConcurrency = ptr.To[int32](16)
+	}
+	if args.QueueCooldown == nil {
+		args.QueueCooldown = &metav1.Duration{Duration: time.Minute}
+	}
+	if args.VictimTimeout == nil {
+		args.VictimTimeout = &metav1.Duration{Duration: time.Minute}
+	}
+	if args.LedgerSize == nil {
+		args.LedgerSize = ptr.To[int32](1000)
+	}
+}
+
 // SetDefaults_BatchQueueArgs fills what the user left out with what Volcano has built in (pkg/scheduler/util.go,
 // DefaultSchedulerConf).
 func SetDefaults_BatchQueueArgs(args *BatchQueueArgs) { //nolint:revive // The defaulter generator prescribes the name.

@@ -21,3 +21,26 @@ type GangArgs struct {
 	// +optional
 	ReservationTimeout *metav1.Duration `json:"reservationTimeout,omitempty"`
 }
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ReclaimArgs are the arguments of the plugin Reclaim.
+type ReclaimArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// EvictionConcurrency is how many evictions are in flight at a time; 1 to 1000, default 16.
+	// +optional
+	EvictionConcurrency *int32 `json:"evictionConcurrency,omitempty"`
+	// QueueCooldown is how long a queue may not take from another one that took from it; 0s turns the rule off, default
+	// 1m.
+	// +optional
+	QueueCooldown *metav1.Duration `json:"queueCooldown,omitempty"`
+	// VictimTimeout is how long beyond its grace period a victim may stay before it is given up; more than 0, default
+	// 1m.
+	// +optional
+	VictimTimeout *metav1.Duration `json:"victimTimeout,omitempty"`
+	// LedgerSize is how many decisions to evict are remembered, and shown by "kubectl caldera evictions"; 1 to 100000,
+	// default 1000.
+	// +optional
+	LedgerSize *int32 `json:"ledgerSize,omitempty"`
+}

@@ -18,6 +18,7 @@ import (
 func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&BatchQueueArgs{}, func(obj interface{}) { SetObjectDefaults_BatchQueueArgs(obj.(*BatchQueueArgs)) })
 	scheme.AddTypeDefaultingFunc(&GangArgs{}, func(obj interface{}) { SetObjectDefaults_GangArgs(obj.(*GangArgs)) })
+	scheme.AddTypeDefaultingFunc(&ReclaimArgs{}, func(obj interface{}) { SetObjectDefaults_ReclaimArgs(obj.(*ReclaimArgs)) })
 	return nil
 }
 
@@ -27,4 +28,8 @@ func SetObjectDefaults_BatchQueueArgs(in *BatchQueueArgs) {
 
 func SetObjectDefaults_GangArgs(in *GangArgs) {
 	SetDefaults_GangArgs(in)
+}
+
+func SetObjectDefaults_ReclaimArgs(in *ReclaimArgs) {
+	SetDefaults_ReclaimArgs(in)
 }

@@ -5,6 +5,7 @@
 package validation
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,6 +17,13 @@ import (
 // (k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, maxTimeout).
 const longestReservation = 15 * time.Minute
 
+// The largest values of ReclaimArgs: more evictions at a time only wait in the API server, and a larger ledger is not
+// read by anybody.
+const (
+	mostEvictions = 1000
+	largestLedger = 100000
+)
+
 // ValidateGangArgs checks the arguments of the plugin Gang.
 func ValidateGangArgs(path *field.Path, args *config.GangArgs) error {
 	var all field.ErrorList
@@ -24,6 +32,24 @@ func ValidateGangArgs(path *field.Path, args *config.GangArgs) error {
 	}
 	if d := args.ReservationTimeout.Duration; d <= 0 || d > longestReservation {
 		all = append(all, field.Invalid(path.Child("reservationTimeout"), d.String(), "must be more than 0s and at most 15m"))
+	}
+	return all.ToAggregate()
+}
+
+// ValidateReclaimArgs checks the arguments of the plugin Reclaim.
+func ValidateReclaimArgs(path *field.Path, args *config.ReclaimArgs) error {
+	var all field.ErrorList
+	if n := args.EvictionConcurrency; n < 1 || n > mostEvictions {
+		all = append(all, field.Invalid(path.Child("evictionConcurrency"), n, fmt.Sprintf("must be at least 1 and at most %d", mostEvictions)))
+	}
+	if d := args.QueueCooldown.Duration; d < 0 {
+		all = append(all, field.Invalid(path.Child("queueCooldown"), d.String(), "must be at least 0s"))
+	}
+	if d := args.VictimTimeout.Duration; d <= 0 {
+		all = append(all, field.Invalid(path.Child("victimTimeout"), d.String(), "must be more than 0s"))
+	}
+	if n := args.LedgerSize; n < 1 || n > largestLedger {
+		all = append(all, field.Invalid(path.Child("ledgerSize"), n, fmt.Sprintf("must be at least 1 and at most %d", largestLedger)))
 	}
 	return all.ToAggregate()
 }
