@@ -92,18 +92,21 @@ func (l *Ledger) Begin(now time.Time, d Decision) *Decision {
 	return e.clone()
 }
 
-// Sent says that the API server is about to be asked to evict a victim, and reports whether it may be: not if nobody
-// plans to evict it any more.
-func (l *Ledger) Sent(uid types.UID) bool {
+// Sent says that the API server is about to be asked to evict a victim of a decision, and reports whether it may be: not
+// if the decision does not plan it any more. Other decisions that plan to evict the same pod need not ask again.
+func (l *Ledger) Sent(id uint64, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	planned := false
-	for _, v := range slices.Clone(l.victims[uid]) {
+	victims := l.victims[uid]
+	if !slices.ContainsFunc(victims, func(v victim) bool { return v.of.ID == id && v.State == Planned }) {
+		return false
+	}
+	for _, v := range victims {
 		if v.State == Planned {
-			v.State, planned = Sent, true
+			v.State = Sent
 		}
 	}
-	return planned
+	return true
 }
 
 // Leaving says that the API server has agreed to evict a victim, which is waited for until the deadline.
@@ -272,4 +275,16 @@ func (l *Ledger) Decisions() []Decision {
 		list = append(list, *e.clone())
 	}
 	return list
+}
+
+// decision returns a decision by its ID; nil when it is not remembered.
+func (l *Ledger) decision(id uint64) *Decision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range slices.Backward(l.decisions) {
+		if e.ID == id {
+			return e.clone()
+		}
+	}
+	return nil
 }

@@ -1,0 +1,131 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// The reasons of events about evictions. Evict is Volcano's.
+const (
+	evictReason    = "Evict"
+	evictingReason = "Evicting"
+)
+
+// Taking is who takes room from others, and by which action.
+type Taking struct {
+	Action string
+	// For is the job that needs the room, and Queue the queue it is in.
+	For   model.JobKey
+	Queue string
+}
+
+// beneficiary is the job as messages call it.
+func (t Taking) beneficiary() string {
+	if t.For.Source == model.FromPod {
+		return "pod " + t.For.String()
+	}
+	return "PodGroup " + t.For.String()
+}
+
+// cause is the second half of a sentence that begins with who is evicted.
+func (t Taking) cause() string {
+	return fmt.Sprintf("because of %s: %s in queue %s needs its room", t.Action, t.beneficiary(), t.Queue)
+}
+
+// Disrupts gives a pod that is being evicted the condition DisruptionTarget, which says for whom. The API server sets
+// the same condition when it agrees to evict a pod, over one that is there already, so this one has to come after.
+func (w *Writer) Disrupts(ctx context.Context, pod *corev1.Pod, t Taking) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+			Message:            fmt.Sprintf("%s: evicting to make room for %s in queue %s (%s)", reporter, t.beneficiary(), t.Queue, t.Action),
+			ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(w.clock.Now()),
+		}}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	_, err = w.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("writing a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+}
+
+// Evicted records that the API server has agreed to evict a pod: an event on the pod, and one on its PodGroup.
+func (w *Writer) Evicted(pod *corev1.Pod, job model.JobKey, t Taking) {
+	w.recorder.Eventf(pod, corev1.EventTypeWarning, evictReason, "Pod is evicted, %s", t.cause())
+	if group := w.group(job); group != nil {
+		w.recorder.Eventf(group, corev1.EventTypeNormal, evictReason, "Pod %s is evicted, %s", pod.Name, t.cause())
+	}
+}
+
+// Evicting records once for a decision how many pods of which queues are evicted: on the beneficiary, on its queue and
+// on the queues that lose the pods.
+func (w *Writer) Evicting(t Taking, from map[string]int) {
+	var parts []string
+	for _, queue := range slices.Sorted(maps.Keys(from)) {
+		parts = append(parts, fmt.Sprintf("%s of queue %s", pods(from[queue]), queue))
+		if queue != t.Queue {
+			w.queueEvent(queue, evictReason, fmt.Sprintf("%s evicted, because of %s: %s in queue %s needs the room",
+				pods(from[queue]), t.Action, t.beneficiary(), t.Queue))
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	taken := strings.Join(parts, ", ")
+	if object := w.object(t.For); object != nil {
+		w.recorder.Eventf(object, corev1.EventTypeNormal, evictingReason, "evicting %s to start (%s)", taken, t.Action)
+	}
+	w.queueEvent(t.Queue, evictingReason, fmt.Sprintf("evicting %s for %s (%s)", taken, t.beneficiary(), t.Action))
+}
+
+// queueEvent records an event on a queue that exists.
+func (w *Writer) queueEvent(name, reason, message string) {
+	if queue := w.state.Queue(name); queue != nil && queue.Object != nil {
+		w.recorder.Event(queue.Object, corev1.EventTypeNormal, reason, message)
+	}
+}
+
+// group returns the PodGroup of a job; nil when it has none or is unknown.
+func (w *Writer) group(key model.JobKey) runtime.Object {
+	if job := w.state.Head(key); job != nil && job.Group != nil {
+		return job.Group.Object
+	}
+	return nil
+}
+
+// object returns what stands for a job: its PodGroup, or the pod of a job of one; nil when it is unknown.
+func (w *Writer) object(key model.JobKey) runtime.Object {
+	if group := w.group(key); group != nil {
+		return group
+	}
+	if job := w.state.Job(key); job != nil && key.Source == model.FromPod && len(job.Tasks) > 0 {
+		return job.Tasks[0].Pod
+	}
+	return nil
+}
+
+func pods(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}
