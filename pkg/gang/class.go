@@ -6,6 +6,7 @@ package gang
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -82,6 +83,11 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c.looksAround = looksAround(t, c.state)
 	if c.looksAround {
+		for _, gone := range a.overlay.gone {
+			if err := c.removePod(ctx, c.state, gone, a.overlay.at(gone.node)); err != nil {
+				return nil, err
+			}
+		}
 		for _, added := range a.overlay.added {
 			if err := c.addPod(ctx, added.pod, a.overlay.at(added.node)); err != nil {
 				return nil, err
@@ -90,7 +96,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c.seen = len(a.overlay.added)
 	c.restrict(result)
-	if c.looksAround || c.canFail || c.only != nil {
+	if c.looksAround || c.canFail || c.only != nil || a.evictor != nil {
 		return c, nil
 	}
 	err = c.adopt(ctx)
@@ -114,7 +120,9 @@ func (c *class) demand() {
 	}
 	remaining := a.quota.open
 	c.wanted = max(1, min(same, remaining))
-	c.needed = max(0, remaining-others)
+	if a.evictor == nil {
+		c.needed = max(0, remaining-others)
+	}
 }
 
 // looksAround reports whether placing a pod elsewhere can change the verdict of a filter for this class.
@@ -162,13 +170,28 @@ func (c *class) node(i int) int {
 	return (c.start + i) % len(c.attempt.overlay.nodes)
 }
 
+// allowed reports whether PreFilter left a node.
+func (c *class) allowed(node int) bool { return c.only == nil || slices.Contains(c.only, node) }
+
 // restricted is the reason of nodes that PreFilter left out.
 var restricted = []string{"node(s) didn't match the nodes the pod is restricted to"}
 
 // addPod tells the class's filters of a pod planned on a node.
 func (c *class) addPod(ctx context.Context, pod fwk.PodInfo, node fwk.NodeInfo) error {
-	if status := c.attempt.planner.Framework.RunPreFilterExtensionAddPod(ctx, c.state, c.pod, pod, node); !status.IsSuccess() {
+	return c.addTo(ctx, c.state, pod, node)
+}
+
+func (c *class) addTo(ctx context.Context, state fwk.CycleState, pod fwk.PodInfo, node fwk.NodeInfo) error {
+	if status := c.attempt.planner.Framework.RunPreFilterExtensionAddPod(ctx, state, c.pod, pod, node); !status.IsSuccess() {
 		return fmt.Errorf("adding planned pod to the PreFilter state of pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+	}
+	return nil
+}
+
+// removePod tells the class's filters of a pod taken off a node.
+func (c *class) removePod(ctx context.Context, state fwk.CycleState, r removed, node fwk.NodeInfo) error {
+	if status := c.attempt.planner.Framework.RunPreFilterExtensionRemovePod(ctx, state, c.pod, r.pod, node); !status.IsSuccess() {
+		return fmt.Errorf("removing a pod from the PreFilter state of pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
 	}
 	return nil
 }

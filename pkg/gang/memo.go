@@ -5,6 +5,7 @@ package gang
 
 import (
 	"context"
+	"slices"
 
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -99,14 +100,21 @@ func (c *class) take(old *class) {
 	c.checkedRequests, c.trustRequests = old.checkedRequests, old.trustRequests
 }
 
-// runFilters runs the class's filters on a node, with the pods nominated to it if there are any.
+// runFilters runs the class's filters on a node.
 func (c *class) runFilters(ctx context.Context, info fwk.NodeInfo) *fwk.Status {
+	return c.filterIn(ctx, c.state, info)
+}
+
+// filterIn runs the class's filters on a node, with the pods nominated to it by others if there are any. Those of our own
+// are on the overlay, whatever their priority.
+func (c *class) filterIn(ctx context.Context, state fwk.CycleState, info fwk.NodeInfo) *fwk.Status {
 	f := c.attempt.planner.Framework
+	foreign := func(p fwk.PodInfo) bool { return !c.attempt.nominated[p.GetPod().UID] }
 	var status *fwk.Status
-	if len(f.NominatedPodsForNode(info.Node().Name)) == 0 {
-		status = f.RunFilterPlugins(ctx, c.state, c.pod, info)
+	if slices.ContainsFunc(f.NominatedPodsForNode(info.Node().Name), foreign) {
+		status = f.RunFilterPluginsWithNominatedPods(ctx, state, c.pod, info)
 	} else {
-		status = f.RunFilterPluginsWithNominatedPods(ctx, c.state, c.pod, info)
+		status = f.RunFilterPlugins(ctx, state, c.pod, info)
 	}
 	if status.IsSuccess() && c.attempt.overlay.repels(c.pod, info) {
 		return repelled

@@ -4,6 +4,9 @@
 package gang
 
 import (
+	"fmt"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 )
@@ -18,6 +21,8 @@ type overlay struct {
 	// repelling are required anti-affinity terms of planned pods.
 	repelling []repelling
 	byName    map[string]int
+	// gone are the pods taken off their nodes.
+	gone []removed
 }
 
 // planned is a pod on the overlay.
@@ -44,13 +49,36 @@ func (o *overlay) at(node int) fwk.NodeInfo {
 	return o.nodes[node]
 }
 
-// add puts a pod on a node and returns the node as it is then.
-func (o *overlay) add(node int, pod fwk.PodInfo) fwk.NodeInfo {
+// own returns a copy of a node that may be changed.
+func (o *overlay) own(node int) fwk.NodeInfo {
 	info, ok := o.copies[node]
 	if !ok {
 		info = o.nodes[node].Snapshot()
 		o.copies[node] = info
 	}
+	return info
+}
+
+// remove takes a pod off its node.
+func (o *overlay) remove(p *Planner, r removed) error {
+	if err := p.RemovePod(o.own(r.node), r.pod.GetPod()); err != nil {
+		return fmt.Errorf("taking pod %s/%s off its node in the plan: %w", r.pod.GetPod().Namespace, r.pod.GetPod().Name, err)
+	}
+	o.gone = append(o.gone, r)
+	return nil
+}
+
+// restore puts a pod back that was removed, and returns its node as it is then.
+func (o *overlay) restore(r removed) fwk.NodeInfo {
+	info := o.own(r.node)
+	info.AddPodInfo(r.pod)
+	o.gone = slices.DeleteFunc(o.gone, func(g removed) bool { return g.pod == r.pod })
+	return info
+}
+
+// add puts a pod on a node and returns the node as it is then.
+func (o *overlay) add(node int, pod fwk.PodInfo) fwk.NodeInfo {
+	info := o.own(node)
 	info.AddPodInfo(pod)
 	o.added = append(o.added, planned{pod: pod, node: node})
 	for _, term := range pod.GetRequiredAntiAffinityTerms() {

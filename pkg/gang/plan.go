@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -24,6 +25,7 @@ import (
 type Framework interface {
 	RunPreFilterPlugins(context.Context, fwk.CycleState, *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string])
 	RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, podToSchedule *corev1.Pod, podInfoToAdd fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
+	RunPreFilterExtensionRemovePod(ctx context.Context, state fwk.CycleState, podToSchedule *corev1.Pod, podInfoToRemove fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
 	RunFilterPlugins(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status
 	RunFilterPluginsWithNominatedPods(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status
 	NominatedPodsForNode(nodeName string) []fwk.PodInfo
@@ -48,6 +50,8 @@ type Planner struct {
 	NewState func() fwk.CycleState
 	// NewPodInfo parses a pod the way the scheduler's cache does.
 	NewPodInfo func(*corev1.Pod) (fwk.PodInfo, error)
+	// RemovePod takes a pod off a node that may be changed.
+	RemovePod func(fwk.NodeInfo, *corev1.Pod) error
 	// SampleSize is how many feasible nodes suffice of a number of nodes, as in upstream's node sampling.
 	SampleSize func(nodes int) int
 	// ReservationCanFail reports whether Filter may promise the pod something that Reserve then refuses: an unbound
@@ -57,6 +61,8 @@ type Planner struct {
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
 	memo  memo
+	// infos are the parsed pods of the tasks for which room is kept, from one plan to the next.
+	infos map[types.UID]fwk.PodInfo
 }
 
 // Placement is one task and the node planned for it.
@@ -81,6 +87,8 @@ type Budget interface {
 	Refuses(resource.Vector) model.Reason
 	// Take takes it.
 	Take(resource.Vector)
+	// Release has a job of a queue, which may be another, give something back.
+	Release(queue string, v resource.Vector)
 }
 
 // Request is what a turn asks the planner for.
@@ -90,6 +98,8 @@ type Request struct {
 	Budget func() Budget
 	// NodesFirst: the budget is looked at only if the nodes have room, so that the reason is theirs if they have not.
 	NodesFirst bool
+	// Nominated are the tasks, of any job, for which room is kept on a node. That room is nobody else's.
+	Nominated []*model.Task
 }
 
 // Plan places as many of the tasks as the requirement asks for, in order, or none, within the budget. Best-effort tasks of a gang are
@@ -113,7 +123,26 @@ func (p *Planner) Plan(ctx context.Context, r Request) (Plan, error) {
 
 // attempt plans once, and reports whether it used what earlier plans found out.
 func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) (plan Plan, remembered bool, err error) {
-	a := &attempt{
+	a := p.newAttempt(r, nodes)
+	defer func() {
+		a.undo(ctx)
+		p.start = (p.start + a.scanned) % len(nodes)
+	}()
+	if err := a.keepRoom(r.Nominated, r.Job.Key); err != nil {
+		return Plan{}, false, err
+	}
+	if err := a.run(ctx); err != nil && !errors.Is(err, errHopeless) {
+		return Plan{}, false, err
+	}
+	if !a.quota.met() || len(a.placed) == 0 || !a.affords() {
+		return Plan{Reason: a.reason()}, a.remembered, nil
+	}
+	p.memo.keep(a)
+	return Plan{Placements: a.placed, Fragile: a.fragile}, a.remembered, nil
+}
+
+func (p *Planner) newAttempt(r Request, nodes []fwk.NodeInfo) *attempt {
+	return &attempt{
 		planner: p,
 		job:     r.Job,
 		budget:  r.Budget(),
@@ -123,18 +152,6 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 		quota:   newQuota(r.Job.Requirement()),
 		tasks:   p.Order.inOrder(r.Job),
 	}
-	defer func() {
-		a.undo(ctx)
-		p.start = (p.start + a.scanned) % len(nodes)
-	}()
-	if err := a.run(ctx); err != nil && !errors.Is(err, errHopeless) {
-		return Plan{}, false, err
-	}
-	if !a.quota.met() || len(a.placed) == 0 || !a.affords() {
-		return Plan{Reason: a.reason()}, a.remembered, nil
-	}
-	p.memo.keep(a)
-	return Plan{Placements: a.placed, Fragile: a.fragile}, a.remembered, nil
 }
 
 // errHopeless ends an attempt early: the requirement cannot be met any more.
@@ -165,6 +182,10 @@ type attempt struct {
 	refused model.Reason
 	// bound is an upper bound of what can be placed, when that was enough to give up.
 	bound int
+	// nominated are the tasks for which room is kept; the filters need not be told of them again.
+	nominated map[types.UID]bool
+	// evictor makes room; nil while the nodes are taken as they are.
+	evictor *evictor
 }
 
 // run tries the tasks the requirement needs, then those that did not fit at first and may fit beside members placed
@@ -184,7 +205,7 @@ func (a *attempt) run(ctx context.Context) error {
 	}
 	for _, t := range waiting {
 		// What Volcano's readiness takes as given is placed along; a turn that needs nothing places one task.
-		if (t.BestEffort && a.quota.gang) || len(a.placed) == 0 {
+		if t.BestEffort && a.quota.gang && a.evictor == nil || len(a.placed) == 0 {
 			if _, err := a.place(ctx, t); err != nil {
 				return err
 			}
@@ -241,7 +262,7 @@ func (a *attempt) affords() bool {
 
 // place puts one task on the best node of its class; false when no node is left.
 func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
-	if !a.later && !a.allows(t) {
+	if !a.later && a.evictor == nil && !a.allows(t) {
 		return false, nil
 	}
 	c, err := a.classOf(ctx, t)
@@ -249,7 +270,7 @@ func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
 		return false, err
 	}
 	for {
-		e, err := c.best(ctx)
+		e, err := a.nodeFor(ctx, c, t)
 		if err != nil {
 			return false, err
 		}
@@ -269,9 +290,29 @@ func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
 		if !a.later {
 			a.budget.Take(t.Request)
 		}
+		if a.evictor != nil {
+			a.evictor.trial.Gain(t)
+		}
 		a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
 		return true, a.record(ctx, c, e)
 	}
+}
+
+// nodeFor returns the node on which a task goes: the one kept for it, the best there is, or one where evictions make room.
+// It returns nil when there is none.
+func (a *attempt) nodeFor(ctx context.Context, c *class, t *model.Task) (*candidate, error) {
+	if e := a.kept(ctx, c, t); e != nil {
+		return e, nil
+	}
+	if a.evictor == nil {
+		return c.best(ctx)
+	}
+	if a.evictor.withinBudget(t) {
+		if e, err := c.best(ctx); e != nil || err != nil {
+			return e, err
+		}
+	}
+	return a.evictor.makeRoom(ctx, c, t)
 }
 
 // reserve runs the profile's Reserve plugins for a task whose reservation can fail. A refusal takes the node out of

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	v1 "k8s.io/kube-scheduler/config/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -86,6 +87,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod) *world {
 		Framework:          f,
 		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
 		NewPodInfo:         func(p *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(p) },
+		RemovePod:          func(n fwk.NodeInfo, p *corev1.Pod) error { return n.RemovePod(klog.Background(), p) },
 		SampleSize:         func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) },
 		ReservationCanFail: func(*corev1.Pod) bool { return false },
 	}}

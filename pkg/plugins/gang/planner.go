@@ -6,6 +6,7 @@ package gang
 import (
 	corev1 "k8s.io/api/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -39,6 +40,7 @@ func newPlanner(f framework.Framework, order gang.TaskOrder) *gang.Planner {
 			return state
 		},
 		NewPodInfo:         func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
+		RemovePod:          func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
 		SampleSize:         func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) },
 		ReservationCanFail: func(pod *corev1.Pod) bool { return reservationCanFail(pod, claims) },
 	}

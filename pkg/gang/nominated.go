@@ -1,0 +1,66 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// keepRoom puts the tasks for which room is kept on their nodes of the overlay, except those of one job: the room is
+// theirs, whatever the priority of who asks for it now.
+func (a *attempt) keepRoom(nominated []*model.Task, except model.JobKey) error {
+	if len(nominated) == 0 {
+		a.planner.infos = nil
+		return nil
+	}
+	a.nominated = make(map[types.UID]bool, len(nominated))
+	infos := make(map[types.UID]fwk.PodInfo, len(nominated))
+	for _, t := range nominated {
+		a.nominated[t.UID] = true
+		node := a.overlay.index(t.Nominated)
+		if t.Job == except || node < 0 {
+			continue
+		}
+		info := a.planner.infos[t.UID]
+		if info == nil || info.GetPod() != t.Pod {
+			var err error
+			if info, err = a.planner.NewPodInfo(t.Pod); err != nil {
+				return fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
+			}
+		}
+		infos[t.UID] = info
+		a.overlay.add(node, info)
+	}
+	a.planner.infos = infos
+	return nil
+}
+
+// kept returns the node on which room is kept for a task, if it is free by now.
+func (a *attempt) kept(ctx context.Context, c *class, t *model.Task) *candidate {
+	if t.Nominated == "" || a.evictor != nil {
+		return nil
+	}
+	node := a.overlay.index(t.Nominated)
+	if node < 0 || !c.allowed(node) {
+		return nil
+	}
+	if info := a.overlay.at(node); room(info, t.Request) == 0 && c.trustRequests || !c.runFilters(ctx, info).IsSuccess() {
+		return nil
+	}
+	return newCandidate(a.overlay, node)
+}
+
+// newCandidate is a node as it is on the overlay, outside the candidates of any class.
+func newCandidate(o *overlay, node int) *candidate {
+	e := &candidate{node: node, at: -1}
+	e.see(o)
+	e.name = e.info.Node().Name
+	return e
+}
