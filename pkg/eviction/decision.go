@@ -49,7 +49,7 @@ const (
 	Planned VictimState = "Planned"
 	// Sent: the API server is being asked to evict it; there is no way back.
 	Sent VictimState = "Sent"
-	// Leaving: the API server has agreed, and the pod ends within its grace period.
+	// Leaving: it ends within its grace period, because the API server has agreed or somebody else has deleted it.
 	Leaving VictimState = "Leaving"
 	// Gone: it has left its node.
 	Gone VictimState = "Gone"
@@ -94,7 +94,7 @@ type Member struct {
 
 // Victim is a pod that is to be evicted.
 type Victim struct {
-	// Pod is the pod as the decision saw it; never to be changed.
+	// Pod is the pod as the decision saw it; never to be changed. Of a decision that is over, the Ledger keeps the names.
 	Pod     *corev1.Pod
 	UID     types.UID
 	Job     model.JobKey
@@ -109,7 +109,7 @@ type Victim struct {
 	State    VictimState
 	Deadline time.Time
 	Problem  string
-	// Evicted: the API server has agreed to evict the pod.
+	// Evicted: for this decision, the API server has agreed to evict the pod.
 	Evicted bool
 }
 

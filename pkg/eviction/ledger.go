@@ -22,8 +22,8 @@ const Protection = 30 * time.Second
 //
 // A decision stays Pending until its beneficiary starts or is given up (Started, Cancel). A refusal, a stuck victim or
 // a later decision for the same job closes it before: what was not sent is spared, and Open does not return it any
-// more, but whether the evictions were in vain is known only when the job starts or is given up. A closed decision by
-// which nobody was evicted is Cancelled at once.
+// more, but whether the evictions were in vain is known only when the job starts or is given up, which it is after an
+// hour too. A closed decision by which nobody was evicted is Cancelled at once.
 type Ledger struct {
 	size     int
 	cooldown time.Duration
@@ -53,10 +53,11 @@ type entry struct {
 	since time.Time
 }
 
-// victim is a victim and its decision.
+// victim is a victim and its decision. Asked: it is this decision for which the API server is asked.
 type victim struct {
 	*Victim
-	of *entry
+	of    *entry
+	asked bool
 }
 
 // NewLedger returns an empty ledger that remembers so many decisions; after one queue took from another, the reverse is
@@ -98,9 +99,11 @@ func (l *Ledger) Sent(id uint64, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	victims := l.victims[uid]
-	if !slices.ContainsFunc(victims, func(v victim) bool { return v.of.ID == id && v.State == Planned }) {
+	i := slices.IndexFunc(victims, func(v victim) bool { return v.of.ID == id && v.State == Planned })
+	if i < 0 {
 		return false
 	}
+	victims[i].asked = true
 	for _, v := range victims {
 		if v.State == Planned {
 			v.State = Sent
@@ -109,7 +112,8 @@ func (l *Ledger) Sent(id uint64, uid types.UID) bool {
 	return true
 }
 
-// Leaving says that the API server has agreed to evict a victim, which is waited for until the deadline.
+// Leaving says that a victim ends, and is waited for until the deadline: the API server has agreed to evict it, or
+// somebody else has deleted it.
 func (l *Ledger) Leaving(uid types.UID, deadline time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +121,7 @@ func (l *Ledger) Leaving(uid types.UID, deadline time.Time) {
 		switch v.State {
 		case Planned, Sent:
 			v.State, v.Deadline = Leaving, deadline
-			l.accepted(v)
+			l.left(v, v.asked)
 		case Gone:
 			v.Deadline = deadline
 		}
@@ -138,22 +142,20 @@ func (l *Ledger) gone(uid types.UID, evicted bool) {
 		switch v.State {
 		case Planned, Leaving, Stuck:
 			v.State = Gone
+			l.left(v, false)
 		case Sent:
 			v.State = Gone
-			if evicted {
-				l.accepted(v)
-			}
-		default:
-			continue
+			l.left(v, evicted && v.asked)
 		}
-		l.settle(v.of)
 	}
 }
 
-// accepted takes note that a victim is evicted.
-func (l *Ledger) accepted(v victim) {
-	v.Evicted = true
-	l.counts.evicted(&v.of.Decision, v.Victim)
+// left takes note that a victim leaves or has left, because its decision had it evicted or without that.
+func (l *Ledger) left(v victim, evicted bool) {
+	if evicted {
+		v.Evicted = true
+		l.counts.evicted(&v.of.Decision, v.Victim)
+	}
 	l.settle(v.of)
 }
 
@@ -224,6 +226,9 @@ func (l *Ledger) Outstanding(job model.JobKey, now time.Time) (left int, next ti
 	defer l.mu.Unlock()
 	for _, e := range slices.Clone(l.pending[job]) {
 		l.expire(e, now)
+		if e.Outcome != Pending {
+			continue
+		}
 		left += e.in(Planned, Sent, Leaving)
 		for _, v := range e.Victims {
 			if v.State == Leaving && (next.IsZero() || v.Deadline.Before(next)) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -47,6 +49,11 @@ func (l *Ledger) settle(e *entry) {
 // resolve makes the outcome of a decision final.
 func (l *Ledger) resolve(e *entry, outcome Outcome, now time.Time) {
 	e.Outcome, e.Ended = outcome, now
+	for _, v := range e.Victims {
+		if v.Pod != nil { // Of what is over only the names are remembered.
+			v.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v.Pod.Namespace, Name: v.Pod.Name, UID: v.UID}}
+		}
+	}
 	rest := slices.DeleteFunc(l.pending[e.Beneficiary], func(o *entry) bool { return o == e })
 	if len(rest) == 0 {
 		delete(l.pending, e.Beneficiary)
@@ -83,10 +90,16 @@ func (l *Ledger) drop(e *entry) {
 	}
 }
 
-// forget drops what lies too far back to matter.
+// forget drops what lies too far back to matter, and gives up what nobody has asked about for long.
 func (l *Ledger) forget(now time.Time) {
 	maps.DeleteFunc(l.protected, func(_ types.UID, until time.Time) bool { return !until.After(now) })
 	l.counts.forget(now, l.cooldown)
+	for _, e := range slices.Clone(l.decisions) {
+		if e.Outcome == Pending && e.closed && now.Sub(e.since) > memory {
+			e.givenUp = true
+			l.settle(e)
+		}
+	}
 }
 
 // name is how messages call a victim.

@@ -42,6 +42,15 @@ const (
 	Shuffle     Action = "shuffle"
 )
 
+// Evicts reports whether the action has pods evicted to make room for others.
+func (a Action) Evicts() bool {
+	switch a {
+	case Preempt, Reclaim, GangPreempt, GangReclaim:
+		return true
+	}
+	return false
+}
+
 // Actions are all actions there are.
 func Actions() []Action {
 	return []Action{Enqueue, Allocate, Backfill, Preempt, Reclaim, GangPreempt, GangReclaim, Shuffle}

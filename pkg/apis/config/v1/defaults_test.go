@@ -59,3 +59,31 @@ func TestDefaultsAreNotShared(t *testing.T) {
 		t.Error("changing the defaults of one profile changes those of another")
 	}
 }
+
+func TestDefaultsOfReclaimArgs(t *testing.T) {
+	duration := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	for name, tc := range map[string]struct {
+		given, want v1.ReclaimArgs
+	}{
+		"everything is absent": {
+			v1.ReclaimArgs{},
+			v1.ReclaimArgs{EvictionConcurrency: new(int32(16)), QueueCooldown: duration(time.Minute), VictimTimeout: duration(time.Minute), LedgerSize: new(int32(1000))},
+		},
+		"zero is a value": {
+			v1.ReclaimArgs{EvictionConcurrency: new(int32(0)), QueueCooldown: duration(0), VictimTimeout: duration(0), LedgerSize: new(int32(0))},
+			v1.ReclaimArgs{EvictionConcurrency: new(int32(0)), QueueCooldown: duration(0), VictimTimeout: duration(0), LedgerSize: new(int32(0))},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := v1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			got := tc.given.DeepCopy()
+			scheme.Default(got)
+			if diff := cmp.Diff(&tc.want, got); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
