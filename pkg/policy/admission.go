@@ -25,6 +25,11 @@ func (p overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	limit := resource.Limit{Amounts: w.Cluster.Times(p.factor), Unnamed: resource.Nothing}
 	taken := func(name resourceName) int64 { return w.Used.Get(name) + w.Inqueue.Get(name) }
 	over := limit.Refuses(claim, taken)
+	if len(over) > 0 {
+		// What the job could have others evicted for counts as available.
+		gains := w.gains(nil)
+		over = limit.Refuses(claim, func(name resourceName) int64 { return taken(name) - gains.Get(name) })
+	}
 	if len(over) == 0 {
 		return Permit, model.Reason{}
 	}

@@ -80,6 +80,10 @@ type World struct {
 	// Quotas returns the resource quotas of a namespace.
 	Quotas func(namespace string) []*model.Quota
 	Now    time.Time
+
+	// gains returns what the job could have others evicted for once it is let in: nil for all of the cluster, else below
+	// a queue, that one included, and without what is placed beyond the minimums of jobs.
+	gains func(below *account.Queue) resource.Vector
 }
 
 // Follower keeps sums over jobs. It is told of every change of a job, nil when the job is gone, and of the queues and

@@ -59,12 +59,16 @@ func (proportion) Limits(q *account.Queue, borrowing bool, yield func(Bound) boo
 }
 
 func (proportion) Admit(w World, j *Ranked) (Vote, model.Reason) {
-	return admitWithin(w.Queue, w.Queue, &w.Queue.Own, j)
+	return admitWithin(w, w.Queue, &w.Queue.Own, j)
 }
 
 // capacity is Volcano's plugin of that name: queues are due what their objects say, and may borrow up to their
 // capability, at every level of the tree if there is one.
-type capacity struct{ tree bool }
+type capacity struct {
+	tree bool
+	// levels is how many queues above one are asked too when it takes from others.
+	levels int
+}
 
 // CompareQueues puts the queue first that has less of its due; among queues with equal parts the one that is due
 // anything. In a tree the branches are compared where the queues part; unlike in Volcano their age, and not that of the
@@ -124,10 +128,10 @@ func (p capacity) Limits(q *account.Queue, _ bool, yield func(Bound) bool) {
 
 func (p capacity) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	if !p.tree {
-		return admitWithin(w.Queue, w.Queue, &w.Queue.Own, j)
+		return admitWithin(w, w.Queue, &w.Queue.Own, j)
 	}
 	for q := w.Queue; q != nil; q = q.Parent {
-		if vote, reason := admitWithin(w.Queue, q, &q.Total, j); vote == Reject {
+		if vote, reason := admitWithin(w, q, &q.Total, j); vote == Reject {
 			return vote, reason
 		}
 	}
@@ -136,9 +140,13 @@ func (p capacity) Admit(w World, j *Ranked) (Vote, model.Reason) {
 
 // admitWithin lets a job in if its claim, on top of what the queue holds and has promised less what it could give up,
 // stays within what the queue may hold.
-func admitWithin(own, q *account.Queue, usage *account.Usage, j *Ranked) (Vote, model.Reason) {
+func admitWithin(w World, q *account.Queue, usage *account.Usage, j *Ranked) (Vote, model.Reason) {
 	claim := j.Claim()
 	over := q.Real.Refuses(claim, usage.Committed)
+	if len(over) > 0 {
+		gains := w.gains(q)
+		over = q.Real.Refuses(claim, func(name resourceName) int64 { return usage.Committed(name) - gains.Get(name) })
+	}
 	if len(over) == 0 {
 		return Permit, model.Reason{}
 	}
@@ -154,7 +162,7 @@ func admitWithin(own, q *account.Queue, usage *account.Usage, j *Ranked) (Vote, 
 			format(name, usage.Committed(name)), format(name, claim.Get(name)), format(name, int64(bound)))
 	}
 	return Reject, model.Reason{
-		Kind: model.NotAdmitted, Subject: "queue " + own.Name + " " + string(over[0]),
+		Kind: model.NotAdmitted, Subject: "queue " + w.Queue.Name + " " + string(over[0]),
 		Message:   "queue resource quota insufficient: " + strings.Join(details, ", "),
 		FromNodes: nodes,
 	}

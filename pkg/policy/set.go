@@ -4,10 +4,8 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,6 +14,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/queue/hdrf"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
@@ -28,18 +27,19 @@ type Set struct {
 	// starts whole or not at all. Quotas: the resource quotas of namespaces are looked at.
 	Enqueue, Backfill, Gangs, Quotas bool
 
-	book *account.Book
-	// jobSharing: jobs are ordered by their share of the cluster.
-	jobSharing bool
-	deadlines  *sla
+	orders
+	evictions
 
-	jobOrder   []JobOrderer
-	queueOrder []QueueOrderer
-	taskOrder  []TaskOrderer
-	overusers  []Overuser
-	limiters   []Limiter
-	admitters  [][]Admitter
-	followers  []Follower
+	book *account.Book
+	// holdings is what jobs hold by queue and priority; nil when nothing is ever evicted.
+	holdings *holdings
+	// tree is that of hierarchical drf; nil without it.
+	tree *hdrf.Tree
+
+	overusers []Overuser
+	limiters  []Limiter
+	admitters [][]Admitter
+	followers []Follower
 }
 
 // Compile builds the policies of the tiers. The arguments must have passed validation; what is wrong with them all the
@@ -54,11 +54,12 @@ func Compile(args *config.BatchQueueArgs) (*Set, error) {
 			s.Backfill = true
 		}
 	}
-	var errs field.ErrorList
+	errs := s.evictions.configure(args)
 	mode := account.Undivided
 	for i, tier := range args.Tiers {
 		path := field.NewPath("tiers").Index(i).Child("plugins")
 		s.admitters = append(s.admitters, nil)
+		s.evictions.open()
 		for k := range tier.Plugins {
 			p := &tier.Plugins[k]
 			policy, wants, err := build(p, path.Index(k))
@@ -72,6 +73,9 @@ func Compile(args *config.BatchQueueArgs) (*Set, error) {
 		}
 	}
 	s.book = account.NewBook(mode)
+	if len(s.evictions.actions) > 0 {
+		s.holdings = newHoldings()
+	}
 	return s, errs.ToAggregate()
 }
 
@@ -90,9 +94,9 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 	case config.PluginProportion:
 		return proportion{}, account.Proportion, nil
 	case config.PluginCapacity:
-		_, errs := arguments.DecodeCapacity(p, path)
+		decoded, errs := arguments.DecodeCapacity(p, path)
 		if p.Enabled(config.EnableHierarchy) {
-			return capacity{tree: true}, account.Hierarchy, errs
+			return capacity{tree: true, levels: decoded.AncestorReclaimLevel}, account.Hierarchy, errs
 		}
 		return capacity{}, account.Capacity, errs
 	case config.PluginOvercommit:
@@ -103,22 +107,34 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		return &sla{limit: decoded.WaitingTime}, account.Undivided, errs
 	case config.PluginResourceQuota:
 		return newQuota(), account.Undivided, nil
+	case config.PluginConformance:
+		return conformance{}, account.Undivided, nil
+	case config.PluginPDB:
+		return pdb{}, account.Undivided, nil
+	case config.PluginCDP:
+		return cdp{}, account.Undivided, nil
+	case config.PluginTDM:
+		_, errs := arguments.DecodeTDM(p, path)
+		return tdm{}, account.Undivided, errs
 	}
 	return nil, account.Undivided, nil
 }
 
 // register enters a policy for the hooks that it has and that are not switched off.
 func (s *Set) register(p *config.TierPlugin, policy any) {
-	enter(&s.jobOrder, policy, p.Enabled(config.EnableJobOrder))
-	enter(&s.queueOrder, policy, p.Enabled(config.EnableQueueOrder))
-	enter(&s.taskOrder, policy, p.Enabled(config.EnableTaskOrder))
+	enter(&s.orders.jobs, policy, p.Enabled(config.EnableJobOrder))
+	enter(&s.orders.queues, policy, p.Enabled(config.EnableQueueOrder))
+	enter(&s.orders.tasks, policy, p.Enabled(config.EnableTaskOrder))
+	s.evictions.register(p, policy)
 	enter(&s.overusers, policy, p.Enabled(config.EnableOverused))
 	enter(&s.limiters, policy, p.Enabled(config.EnableAllocatable))
 	enter(&s.admitters[len(s.admitters)-1], policy, p.Enabled(config.EnableJobEnqueued))
 	enter(&s.followers, policy, true)
 	switch h := policy.(type) {
-	case drf, *hierarchical:
+	case drf:
 		s.jobSharing = p.Enabled(config.EnableJobOrder)
+	case *hierarchical:
+		s.jobSharing, s.tree = p.Enabled(config.EnableJobOrder), h.tree
 	case *sla:
 		s.deadlines = h
 	case *quota:
@@ -142,6 +158,9 @@ func (s *Set) Book() *account.Book { return s.book }
 // SetJob records what a job uses; nil when it is gone.
 func (s *Set) SetJob(key model.JobKey, job *model.Job) {
 	s.book.SetJob(key, job)
+	if s.holdings != nil {
+		s.holdings.set(key, job)
+	}
 	for _, f := range s.followers {
 		f.FollowJob(key, job)
 	}
@@ -155,6 +174,7 @@ func (s *Set) SetCluster(total resource.Vector) bool {
 	if !s.book.SetCluster(total) {
 		return false
 	}
+	s.portion = s.book.ClusterPortion()
 	for _, f := range s.followers {
 		f.FollowCluster(total)
 	}
@@ -168,41 +188,6 @@ func (s *Set) Update() {
 			f.FollowQueues(s.book.Queues())
 		}
 	}
-}
-
-// Rank returns a job with what its order depends on.
-func (s *Set) Rank(job *model.Job) *Ranked {
-	r := &Ranked{Job: job}
-	if s.jobSharing {
-		r.Share = job.Usage.Allocated.Dominant(s.book.ClusterPortion())
-	}
-	if s.deadlines != nil {
-		r.Deadline = s.deadlines.deadline(job)
-	}
-	return r
-}
-
-// CompareJobs is the whole order of the jobs of a queue, negative when a goes first: the first policy with an opinion
-// decides; then the older job, then the smaller UID.
-func (s *Set) CompareJobs(a, b *Ranked) int {
-	if c := firstNonZero(s.jobOrder, func(p JobOrderer) int { return p.CompareJobs(a, b) }); c != 0 {
-		return c
-	}
-	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
-}
-
-// CompareQueues is the whole order of queues, negative when a goes first: the first policy with an opinion decides;
-// then the older queue, then the name.
-func (s *Set) CompareQueues(a, b *account.Queue) int {
-	if c := firstNonZero(s.queueOrder, func(p QueueOrderer) int { return p.CompareQueues(a, b) }); c != 0 {
-		return c
-	}
-	return compareAge(a, b)
-}
-
-// CompareTasks is the order that policies give to the tasks of a job; zero without an opinion.
-func (s *Set) CompareTasks(a, b *model.Task) int {
-	return firstNonZero(s.taskOrder, func(p TaskOrderer) int { return p.CompareTasks(a, b) })
 }
 
 // Bars says why a queue gives a job no turns whatever it holds; the zero Reason when it does.
@@ -239,48 +224,6 @@ func (s *Set) Overused(q *account.Queue) model.Reason {
 	return model.Reason{}
 }
 
-// Budget is what a queue may take, as of when it was made.
-type Budget struct{ bounds []Bound }
-
-// Budget returns what a queue may take on top of what it holds.
-func (s *Set) Budget(q *account.Queue, borrowing bool) *Budget {
-	b := &Budget{}
-	for _, p := range s.limiters {
-		p.Limits(q, borrowing, func(bound Bound) bool {
-			bound.Held = bound.Held.Clone()
-			b.bounds = append(b.bounds, bound)
-			return true
-		})
-	}
-	return b
-}
-
-// Clone returns a budget of its own with what was taken so far.
-func (b *Budget) Clone() *Budget {
-	c := &Budget{bounds: slices.Clone(b.bounds)}
-	for i := range c.bounds {
-		c.bounds[i].Held = c.bounds[i].Held.Clone()
-	}
-	return c
-}
-
-// Refuses says which limit keeps the queue from taking so much more; the zero Reason when none does.
-func (b *Budget) Refuses(ask resource.Vector) model.Reason {
-	for i := range b.bounds {
-		if reason := b.bounds[i].refuses(ask); reason != (model.Reason{}) {
-			return reason
-		}
-	}
-	return model.Reason{}
-}
-
-// Take counts so much more as held.
-func (b *Budget) Take(ask resource.Vector) {
-	for i := range b.bounds {
-		b.bounds[i].Held.Add(ask)
-	}
-}
-
 // Refuses says which limit keeps a queue from taking so much more than it holds; the zero Reason when none does.
 func (s *Set) Refuses(q *account.Queue, ask resource.Vector, borrowing bool) (why model.Reason) {
 	for _, p := range s.limiters {
@@ -295,29 +238,13 @@ func (s *Set) Refuses(q *account.Queue, ask resource.Vector, borrowing bool) (wh
 	return model.Reason{}
 }
 
-func (b *Bound) refuses(ask resource.Vector) model.Reason {
-	over := b.Limit.Refuses(ask, b.Held.Get)
-	if len(over) == 0 {
-		return model.Reason{}
-	}
-	details := make([]string, len(over))
-	for i, name := range over {
-		bound, _ := b.Limit.Of(name)
-		details[i] = fmt.Sprintf("%s: %s held, %s asked for, limit %s", name,
-			format(name, b.Held.Get(name)), format(name, ask.Get(name)), format(name, int64(bound)))
-	}
-	return model.Reason{
-		Kind: model.QueueFull, Subject: b.Queue.Name,
-		Message: fmt.Sprintf("queue %q has no room: %s", b.Queue.Name, strings.Join(details, "; ")),
-	}
-}
-
 // Admit says why a job is not let into its queue; the zero Reason when it is.
 func (s *Set) Admit(w World, j *Ranked) model.Reason {
 	w.Queue, w.Cluster, w.Inqueue = s.book.Queue(j.Queue), s.book.Cluster(), s.book.Inqueue()
 	if w.Queue == nil {
 		return model.QueueRefuses(nil, j.Job)
 	}
+	w.gains = func(below *account.Queue) resource.Vector { return s.gains(w.Queue, j.Job, below) }
 	_, why := tierVote(s.admitters, func(p Admitter) (Vote, model.Reason) { return p.Admit(w, j) })
 	return why
 }

@@ -4,12 +4,17 @@
 package policy
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/queue/hdrf"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
@@ -24,54 +29,252 @@ type EvictionWorld struct {
 	Refused func(uid types.UID) time.Time
 }
 
-// Trial answers who may be evicted for one job, as of when it was made and with what was taken and gained since. It is
-// not safe for concurrent use, but does not look at the Set any more.
-type Trial struct{}
+// Trial answers who may be evicted for one job, the beneficiary, as of when it was made and with what was taken and
+// gained since. It is not safe for concurrent use, but does not look at the Set any more.
+type Trial struct {
+	orders
+	rules *evictions
+	court *court
+	world EvictionWorld
 
-// Trial begins a trial of an action for a job.
-func (s *Set) Trial(action config.Action, job *model.Job, w EvictionWorld) *Trial { return &Trial{} }
+	accounts *account.Copy
+	own      *holder
+	holders  map[model.JobKey]*holder
+	// last was looked up last.
+	last    *holder
+	budgets map[string][]*allowance
 
-// Starving reports whether the job may have others evicted as far as its own state goes.
-func (s *Set) Starving(job *model.Job) bool { return false }
+	// ask has the resources that any waiting task of the beneficiary asks for; bestEffort: there are none.
+	ask        resource.Vector
+	bestEffort bool
+	// hoped is what the beneficiary would hold after its next turn if it gained nothing besides.
+	hoped  resource.Vector
+	gained []*model.Task
+	// firstPriority is the highest among the beneficiary's waiting tasks.
+	firstPriority int32
 
-// MayEvict returns the configured actions, in order, by which a starving job might find a victim.
-func (s *Set) MayEvict(job *model.Job) []config.Action { return nil }
+	// tree is that of hierarchical drf as of when the trial was made, contested the same with what was taken and gained
+	// since; nil until somebody asks.
+	tree, contested *hdrf.Tree
+	again           time.Time
+}
 
-// Entitled says why the queue may not take so much on top of what it holds; the zero Reason when it may.
-func (t *Trial) Entitled(need resource.Vector) model.Reason { return model.Reason{} }
+// Trial begins a trial of an action for a job. An action that evicts nobody finds nobody.
+func (s *Set) Trial(action config.Action, job *model.Job, w EvictionWorld) *Trial {
+	t := newTrial(&s.evictions, s.orders, action, job, w)
+	t.accounts = s.book.Copy()
+	if s.tree != nil {
+		t.tree = s.tree.Clone()
+		for i, p := range t.queues {
+			if _, live := p.(*hierarchical); live {
+				t.queues = slices.Clone(t.queues)
+				t.queues[i] = &hierarchical{tree: t.tree}
+			}
+		}
+	}
+	t.begin(job)
+	return t
+}
 
-// Candidate says why a task can never be a victim in this trial; empty when it may be.
-func (t *Trial) Candidate(v model.Victim) string { return "" }
+func newTrial(rules *evictions, o orders, action config.Action, job *model.Job, w EvictionWorld) *Trial {
+	t := &Trial{
+		orders: o, rules: rules, court: rules.court(action), world: w, holders: map[model.JobKey]*holder{},
+		budgets: map[string][]*allowance{}, firstPriority: math.MinInt32,
+	}
+	if t.court == nil {
+		t.court = &court{action: action}
+	}
+	for i := range job.Pending {
+		t.ask.Max(job.Pending[i].Request)
+	}
+	t.bestEffort = t.ask.BestEffort()
+	return t
+}
 
-// Judge says why these may not go together, on top of all taken so far; empty when they may.
-func (t *Trial) Judge(vs ...model.Victim) (why string) { return "" }
+// begin makes a job the beneficiary, and finds what it waits for.
+func (t *Trial) begin(job *model.Job) {
+	t.own = t.admit(job)
+	t.relate(t.own)
+	t.holders[job.Key] = t.own
+	t.hoped = t.own.held.Clone()
+	t.hoped.Add(job.Need())
+	for _, task := range job.Tasks {
+		if task.Placeable() {
+			t.firstPriority = max(t.firstPriority, task.Priority)
+			t.own.revocable = t.own.revocable || task.Preemptable() || task.Revocable()
+		}
+	}
+}
+
+// expected is what the beneficiary is to hold: with what it gained or, before it gained anything, with what its next turn
+// asks for.
+func (t *Trial) expected() resource.Vector {
+	if len(t.gained) > 0 {
+		return t.own.held
+	}
+	return t.hoped
+}
+
+// taskPriority is the lowest of the tasks that were gained or, before there are any, the highest of those that wait.
+func (t *Trial) taskPriority() int32 {
+	if len(t.gained) == 0 {
+		return t.firstPriority
+	}
+	least := int32(math.MaxInt32)
+	for _, task := range t.gained {
+		least = min(least, task.Priority)
+	}
+	return least
+}
+
+// Entitled says why the beneficiary's queue may not take so much from other queues, on top of what it holds; the zero
+// Reason when it may, and for actions inside the queue.
+func (t *Trial) Entitled(need resource.Vector) model.Reason {
+	if t.court.inside() {
+		return model.Reason{}
+	}
+	return t.rules.entitled(t.own.queue, t.own.job, need)
+}
+
+// Judge says why these may not go together, on top of all taken so far, in a short phrase; empty when they may. All of
+// them must be candidates.
+func (t *Trial) Judge(vs ...model.Victim) (why string) {
+	if len(vs) == 1 {
+		h := t.holder(vs[0].Job)
+		if t.court.gangs {
+			if why = t.keepsMinimum(h, vs[0].Task.Role, 1); why != "" {
+				return why
+			}
+		}
+		return t.judge(vs[0], h)
+	}
+	judged := 0
+	for _, v := range vs {
+		if why = t.judge(v, t.holder(v.Job)); why != "" {
+			break
+		}
+		t.Take(v)
+		judged++
+	}
+	for i := 0; t.court.gangs && why == "" && i < len(vs); i++ {
+		why = t.keepsMinimum(t.holder(vs[i].Job), "", 0)
+	}
+	for _, v := range slices.Backward(vs[:judged]) {
+		t.Return(v)
+	}
+	return why
+}
+
+// judge asks selectors and guards, all but the minimums of gangs, about one task.
+func (t *Trial) judge(v model.Victim, h *holder) string {
+	if !t.court.offers() {
+		return "no policy selects victims for " + string(t.court.action)
+	}
+	for _, selects := range t.court.selectors {
+		if why := selects(t, v, h); why != "" {
+			return why
+		}
+	}
+	for _, protects := range t.court.guards {
+		if why := protects(t, v, h); why != "" {
+			return why
+		}
+	}
+	return ""
+}
 
 // Take counts a victim as gone.
-func (t *Trial) Take(v model.Victim) {}
+func (t *Trial) Take(v model.Victim) { t.move(v, -1) }
 
 // Return undoes Take.
-func (t *Trial) Return(v model.Victim) {}
+func (t *Trial) Return(v model.Victim) { t.move(v, 1) }
+
+func (t *Trial) move(v model.Victim, n int) {
+	h := t.holder(v.Job)
+	h.count(v.Task, n)
+	if h == t.own {
+		t.hoped.AddTimes(v.Task.Request, int64(n))
+	}
+	t.accounts.Hold(h.queue, v.Task.Request, int64(n))
+	t.spend(v.Task.Pod, int32(-n))
+	t.enter(h)
+}
 
 // Gain counts a task of the beneficiary as placed.
-func (t *Trial) Gain(task *model.Task) {}
+func (t *Trial) Gain(task *model.Task) {
+	t.gained = append(t.gained, task)
+	t.add(task, 1)
+}
 
 // Lose undoes Gain.
-func (t *Trial) Lose(task *model.Task) {}
+func (t *Trial) Lose(task *model.Task) {
+	i := slices.IndexFunc(t.gained, func(o *model.Task) bool { return o.UID == task.UID })
+	if i < 0 {
+		return
+	}
+	t.gained = slices.Delete(t.gained, i, i+1)
+	t.add(task, -1)
+}
 
-// Compare is the order in which victims are tried, negative when a goes first.
-func (t *Trial) Compare(a, b model.Victim) int { return 0 }
+// add counts n times what a task asks for as held by the beneficiary. What is kept for a nominated task counts already.
+func (t *Trial) add(task *model.Task, n int64) {
+	if task.Nominated == "" {
+		t.own.held.AddTimes(task.Request, n)
+		t.accounts.Hold(t.own.queue, task.Request, n)
+	}
+	t.enter(t.own)
+}
 
-// Distance is how far the victim's queue is from the beneficiary's in the tree of queues.
-func (t *Trial) Distance(v model.Victim) int { return 0 }
+// contest is the tree of hierarchical drf with what was taken and gained.
+func (t *Trial) contest() *hdrf.Tree {
+	if t.contested == nil {
+		t.contested = t.tree.Clone()
+		for _, h := range t.holders {
+			t.enter(h)
+		}
+	}
+	return t.contested
+}
 
-// WholeJobs reports whether a job at its minimum may be evicted as a whole.
-func (t *Trial) WholeJobs() bool { return false }
+// enter brings a job in the contested tree up to date.
+func (t *Trial) enter(h *holder) {
+	if t.contested == nil {
+		return
+	}
+	held := h.held
+	if h == t.own {
+		held = t.expected()
+	}
+	t.contested.SetJob(h.leaf, h.job.Queue, held.Clone(), h.job.Usage.Requested)
+}
 
-// Reversible says how a victim's job could take the room back once all is done; empty when it could not.
-func (t *Trial) Reversible(taken []model.Victim, gained []*model.Task) (why string) { return "" }
+// Compare is the order in which victims are tried, negative when a is evicted first: those of queues that are nearer in
+// the tree, of the queue that goes last, of the job that goes last, and of a job the task that goes last. Tasks that
+// policies treat alike go by their age, the youngest first, then by jobs and UIDs. It is a strict order, and does not
+// change while victims are taken. Source: Volcano's VictimQueueOrder and victim heap (reference section 3.5).
+func (t *Trial) Compare(a, b model.Victim) int {
+	if a.Job.Key != b.Job.Key {
+		x := t.holder(a.Job)
+		y := t.holder(b.Job)
+		if c := cmp.Compare(x.distance, y.distance); c != 0 {
+			return c
+		}
+		if x.queue.Name != y.queue.Name {
+			return -t.CompareQueues(x.queue, y.queue)
+		}
+		if c := t.opinion(x.ranked, y.ranked); c != 0 {
+			return -c
+		}
+	}
+	if c := t.CompareTasks(a.Task, b.Task); c != 0 {
+		return -c
+	}
+	return -cmp.Or(
+		a.Task.Created.Compare(b.Task.Created), a.Job.Created.Compare(b.Job.Created), cmp.Compare(a.Job.UID, b.Job.UID),
+		cmp.Compare(a.Task.UID, b.Task.UID),
+	)
+}
 
-// Again is the earliest time at which somebody who was refused for a time might not be; zero for never.
-func (t *Trial) Again() time.Time { return time.Time{} }
-
-// Release counts as given back what a victim of a queue holds.
-func (b *Budget) Release(queue string, v resource.Vector) {}
+// Distance is how far the victim's queue is from the beneficiary's in the tree of queues: 0 for the same queue and its
+// nearest relatives, and where the tree is not looked at.
+func (t *Trial) Distance(v model.Victim) int { return t.holder(v.Job).distance }

@@ -23,6 +23,8 @@ type Book struct {
 	jobs   map[model.JobKey]posting
 	// stale: the queues changed; resized: the cluster did; uneven: what queues request did, which Proportion divides by.
 	stale, resized, uneven bool
+	// above names the queues above each, where the tree is looked at. It is replaced, never changed.
+	above map[string][]string
 	// portion is total in another form; all is the usage of all jobs.
 	portion resource.Portion
 	all     Usage
@@ -174,6 +176,10 @@ func (b *Book) queue(name string) *Queue {
 	return q
 }
 
+// Above returns the names of the queues above each queue, nearest first, where the tree is looked at. What is returned is
+// never changed.
+func (b *Book) Above() map[string][]string { return b.above }
+
 // Queue returns the account of a queue, or nil. Update must have been called since the last change.
 func (b *Book) Queue(name string) *Queue { return b.queues[name] }
 
@@ -229,13 +235,17 @@ func (b *Book) arrange() {
 		}
 	}
 	b.sorted = slices.SortedFunc(maps.Values(b.queues), func(a, b *Queue) int { return cmp.Compare(a.Name, b.Name) })
-	for _, q := range b.sorted {
-		q.Parent, q.Children, q.depth, q.Fault = nil, nil, 0, model.Reason{}
+	for i, q := range b.sorted {
+		q.Parent, q.Children, q.depth, q.place, q.Fault = nil, nil, 0, i, model.Reason{}
 		q.bounds = q.ownBounds()
 		q.Total = Usage{}
 	}
 	b.link()
+	b.above = map[string][]string{}
 	for _, q := range b.sorted {
+		for above := q.Parent; above != nil && b.mode == Hierarchy; above = above.Parent {
+			b.above[q.Name] = append(b.above[q.Name], above.Name)
+		}
 		for above := q; above != nil; above = above.Parent {
 			above.Total.replace(&Usage{}, &q.Own)
 		}

@@ -92,8 +92,8 @@ type Queue struct {
 	// but only Hierarchy looks at them.
 	Parent   *Queue
 	Children []*Queue
-	// depth counts the ancestors.
-	depth int
+	// depth counts the ancestors; place is the queue's among all by name.
+	depth, place int
 	// bounds is what the queue's object bounds.
 	bounds resource.Portion
 	// Own is the usage of the queue's own jobs; Total that of its descendants too.

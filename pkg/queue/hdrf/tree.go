@@ -284,11 +284,16 @@ func (t *Tree) saturated(j *job) bool {
 	return false
 }
 
-// Compare orders two queues, negative when a goes first: where their paths part, the branch that is not saturated, then
-// the one with the smaller share for its weight; among equal branches those on the next level decide. Unlike Volcano,
-// which leaves them equal, the queue with the shorter path goes first when all levels of that are equal: a queue that was
-// equal to two others, of which one goes before the other, could by its age come between them the wrong way round.
+// Compare orders two queues, negative when a goes first, as Behind does. Unlike Volcano, which leaves equal branches
+// equal, the queue with the shorter path goes first when all levels of that are equal: a queue that was equal to two
+// others, of which one goes before the other, could by its age come between them the wrong way round.
 func (t *Tree) Compare(a, b string) int {
+	return cmp.Or(t.Behind(a, b), cmp.Compare(max(1, len(t.paths[a].Names)), max(1, len(t.paths[b].Names))))
+}
+
+// Behind compares what two queues hold, negative when a is further behind: where their paths part, the branch that is not
+// saturated, then the one with the smaller share for its weight; among equal branches those on the next level decide.
+func (t *Tree) Behind(a, b string) int {
 	t.refresh()
 	x, y := t.paths[a], t.paths[b]
 	p, q := t.root, t.root
@@ -307,5 +312,5 @@ func (t *Tree) Compare(a, b string) int {
 			return c
 		}
 	}
-	return cmp.Compare(max(1, len(x.Names)), max(1, len(y.Names)))
+	return 0
 }

@@ -1,0 +1,165 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Keys that say who may be evicted.
+const (
+	// PreemptableKey on pods and PodGroups: "false" keeps them from being evicted; annotation first, then label.
+	PreemptableKey = "volcano.sh/preemptable"
+	// RevocableZoneKey: of a node, the zone that is only usable at certain times; of a pod, "*" when it may run there.
+	RevocableZoneKey = "volcano.sh/revocable-zone"
+	// CooldownKey of a pod: how long after it was scheduled it is left alone; label first, then annotation.
+	CooldownKey = "volcano.sh/cooldown-time"
+	// MinAvailableAnnotation and MaxUnavailableAnnotation of a PodGroup: how many of its pods are to run, or may be
+	// missing, as a number or in percent.
+	MinAvailableAnnotation   = "volcano.sh/jdb-min-available"
+	MaxUnavailableAnnotation = "volcano.sh/jdb-max-unavailable"
+)
+
+// yes reads a flag; what cannot be read means no.
+func yes(said string) bool {
+	b, err := strconv.ParseBool(said)
+	return err == nil && b
+}
+
+// Preemptable reports whether the pod lets itself be evicted: yes if it does not say.
+func (t *Task) Preemptable() bool {
+	said, ok := t.Pod.Annotations[PreemptableKey]
+	if !ok {
+		said, ok = t.Pod.Labels[PreemptableKey]
+	}
+	return !ok || yes(said)
+}
+
+// Revocable reports whether the pod may run on nodes that are only usable at certain times.
+func (t *Task) Revocable() bool {
+	if zone, ok := t.Pod.Annotations[RevocableZoneKey]; ok {
+		return zone == "*"
+	}
+	return yes(t.Pod.Annotations[PreemptableKey])
+}
+
+// CoolsUntil is until when a pod that runs is left alone after it was scheduled; zero when it never was to be. Source:
+// Volcano pkg/scheduler/plugins/cdp/cdp.go.
+func (t *Task) CoolsUntil() time.Time {
+	said, ok := t.Pod.Labels[CooldownKey]
+	if !ok {
+		said, ok = t.Pod.Annotations[CooldownKey]
+	}
+	if !ok || t.Pod.Status.Phase != corev1.PodRunning {
+		return time.Time{}
+	}
+	cooldown, err := time.ParseDuration(said)
+	if err != nil {
+		return time.Time{}
+	}
+	for i := range t.Pod.Status.Conditions {
+		if c := &t.Pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Add(cooldown)
+		}
+	}
+	return time.Time{}
+}
+
+// annotation returns what the PodGroup says under a key, as an annotation or, if asked, as a label.
+func (j *Job) annotation(key string, orLabel bool) (said string, ok bool) {
+	if j.Group == nil || j.Group.Object == nil {
+		return "", false
+	}
+	object, err := meta.Accessor(j.Group.Object)
+	if err != nil {
+		return "", false
+	}
+	if said, ok = object.GetAnnotations()[key]; !ok && orLabel {
+		said, ok = object.GetLabels()[key]
+	}
+	return said, ok
+}
+
+// Preemptable returns what the job's PodGroup says of being evicted, and whether it says anything.
+func (j *Job) Preemptable() (may, said bool) {
+	flag, said := j.annotation(PreemptableKey, true)
+	return yes(flag), said
+}
+
+// EvictableAtOnce is how many running tasks of the job may be evicted together as far as its PodGroup goes: 1 unless it
+// says how many are to run or may be missing. Source: Volcano pkg/scheduler/plugins/tdm/tdm.go; there a job with fewer
+// running tasks than it is to keep loses one all the same.
+func (j *Job) EvictableAtOnce() int {
+	total, running := j.Counts.Total(), j.Counts.ByStatus[Running]
+	if said, ok := j.annotation(MinAvailableAnnotation, false); ok {
+		if least, err := scaled(said, total); err == nil {
+			return max(0, running-least)
+		}
+	} else if said, ok := j.annotation(MaxUnavailableAnnotation, false); ok {
+		if most, err := scaled(said, total); err == nil {
+			return max(0, most-(total-j.Counts.Completed()-running))
+		}
+	}
+	return 1
+}
+
+// scaled reads a number, or a part of the total in percent, rounded up.
+func scaled(said string, total int) (int, error) {
+	value := intstr.Parse(said)
+	return intstr.GetScaledValueFromIntOrPercent(&value, total, true)
+}
+
+// RoleMinimums are the role minimums in force, none if their sum is above minMember; never to be changed.
+func (j *Job) RoleMinimums() map[string]int { return j.roleMins() }
+
+// Placed is the number of tasks on nodes, those that terminate left out.
+func (j *Job) Placed() int { return j.Counts.Ready() - j.Counts.ByStatus[Succeeded] }
+
+// Supposing returns the job as it would be with some of its tasks in another status: Pending, as if they were created
+// again, or Running.
+func (j *Job) Supposing(status Status, tasks ...*Task) *Job {
+	c := *j
+	c.Usage, c.Roles, c.Pending, c.Tasks = j.Usage.clone(), slices.Clone(j.Roles), slices.Clone(j.Pending), slices.Clone(j.Tasks)
+	for _, t := range tasks {
+		then := t.with(status, "")
+		then.Gated, then.QueueGated = false, false
+		c.put(t, -1)
+		c.put(then, 1)
+		if i := slices.IndexFunc(c.Tasks, func(o *Task) bool { return o.UID == t.UID }); i >= 0 {
+			c.Tasks[i] = then
+		} else {
+			c.Tasks = append(c.Tasks, then)
+		}
+	}
+	return &c
+}
+
+// put counts a task in or out.
+func (j *Job) put(t *Task, n int) {
+	j.Counts.add(t, n)
+	j.Usage.add(t, int64(n))
+	i, ok := findRole(j.Roles, t.Role)
+	if !ok {
+		j.Roles = slices.Insert(j.Roles, i, RoleCounts{Role: t.Role})
+	}
+	j.Roles[i].add(t, n)
+	if !t.Placeable() {
+		return
+	}
+	i, ok = findDemand(j.Pending, t.Class)
+	// Tasks that had a node have no class, and need not be equal.
+	if !ok || n > 0 && !j.Pending[i].Request.Equal(t.Request) {
+		j.Pending = slices.Insert(j.Pending, i, Demand{Class: t.Class, Request: t.Request})
+	}
+	j.Pending[i].Count += n
+	if j.Pending[i].Count == 0 {
+		j.Pending = slices.Delete(j.Pending, i, i+1)
+	}
+}

@@ -1,0 +1,87 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Budget is what a queue may take, as of when it was made.
+type Budget struct {
+	bounds []Bound
+	// above names the queues above each, where the tree is looked at.
+	above map[string][]string
+}
+
+// Budget returns what a queue may take on top of what it holds.
+func (s *Set) Budget(q *account.Queue, borrowing bool) *Budget {
+	b := &Budget{above: s.book.Above()}
+	for _, p := range s.limiters {
+		p.Limits(q, borrowing, func(bound Bound) bool {
+			bound.Held = bound.Held.Clone()
+			b.bounds = append(b.bounds, bound)
+			return true
+		})
+	}
+	return b
+}
+
+// Clone returns a budget of its own with what was taken so far.
+func (b *Budget) Clone() *Budget {
+	c := &Budget{bounds: slices.Clone(b.bounds), above: b.above}
+	for i := range c.bounds {
+		c.bounds[i].Held = c.bounds[i].Held.Clone()
+	}
+	return c
+}
+
+// Refuses says which limit keeps the queue from taking so much more; the zero Reason when none does.
+func (b *Budget) Refuses(ask resource.Vector) model.Reason {
+	for i := range b.bounds {
+		if reason := b.bounds[i].refuses(ask); reason != (model.Reason{}) {
+			return reason
+		}
+	}
+	return model.Reason{}
+}
+
+// Take counts so much more as held.
+func (b *Budget) Take(ask resource.Vector) {
+	for i := range b.bounds {
+		b.bounds[i].Held.Add(ask)
+	}
+}
+
+// Release counts as given back what a victim of a queue holds: by the limits on that queue and on those above it.
+func (b *Budget) Release(queue string, amounts resource.Vector) {
+	above := b.above[queue]
+	for i := range b.bounds {
+		if of := b.bounds[i].Queue.Name; of == queue || slices.Contains(above, of) {
+			b.bounds[i].Held.Sub(amounts)
+		}
+	}
+}
+
+func (b *Bound) refuses(ask resource.Vector) model.Reason {
+	over := b.Limit.Refuses(ask, b.Held.Get)
+	if len(over) == 0 {
+		return model.Reason{}
+	}
+	details := make([]string, len(over))
+	for i, name := range over {
+		bound, _ := b.Limit.Of(name)
+		details[i] = fmt.Sprintf("%s: %s held, %s asked for, limit %s", name,
+			format(name, b.Held.Get(name)), format(name, ask.Get(name)), format(name, int64(bound)))
+	}
+	return model.Reason{
+		Kind: model.QueueFull, Subject: b.Queue.Name,
+		Message: fmt.Sprintf("queue %q has no room: %s", b.Queue.Name, strings.Join(details, "; ")),
+	}
+}

@@ -1,0 +1,201 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// A rule says why a task is no victim of a trial, in a short phrase; empty when it has nothing against it. What was taken
+// before counts as gone.
+//
+// Rules have two roles, which Volcano does not tell apart (its first tier with a non-empty list of victims decides alone,
+// pkg/scheduler/framework/session_plugins.go, Preemptable and Reclaimable). Selectors choose: the first tier that has one
+// for an action decides, all of its selectors have to agree, and without any selector nobody is evicted. Guards protect:
+// every one that is not switched off is asked, whatever its tier.
+type rule func(t *Trial, v model.Victim, h *holder) (why string)
+
+// The roles of policies in evictions: inside one queue (preempt, gangpreempt), or across queues (reclaim, gangreclaim).
+type (
+	insideSelector interface {
+		selectInside(t *Trial, v model.Victim, h *holder) string
+	}
+	acrossSelector interface {
+		selectAcross(t *Trial, v model.Victim, h *holder) string
+	}
+	guard interface {
+		guard(t *Trial, v model.Victim, h *holder) string
+	}
+	insideGuard interface {
+		guardInside(t *Trial, v model.Victim, h *holder) string
+	}
+)
+
+// claimant tells whether a queue may take from others.
+type claimant interface {
+	// entitled says why the queue may not take so much on top of what it holds; the zero Reason when it may.
+	entitled(q *account.Queue, need resource.Vector) model.Reason
+}
+
+// starver tells whether a job lacks what others may be evicted for.
+type starver interface {
+	starving(job *model.Job) bool
+}
+
+// court is how one action judges victims.
+type court struct {
+	action    config.Action
+	selectors []rule
+	// decided: the selectors are those of a tier before the one that is being read.
+	decided bool
+	guards  []rule
+	// gangs: jobs keep their minimums. whole: they may also be evicted as a whole.
+	gangs, whole bool
+	// byPriority: only jobs of lower priority are selected.
+	byPriority bool
+}
+
+// inside reports whether the action stays in the beneficiary's queue.
+func (c *court) inside() bool { return c.action == config.Preempt || c.action == config.GangPreempt }
+
+// ofGangs reports whether the action looks at whole jobs.
+func (c *court) ofGangs() bool { return c.action == config.GangPreempt || c.action == config.GangReclaim }
+
+// offers reports whether anybody can be a victim as far as the tiers go.
+func (c *court) offers() bool { return len(c.selectors) > 0 }
+
+// evictions are the rules of all actions that evict for a job, compiled from the tiers. They never change.
+type evictions struct {
+	// actions are the configured ones, in order.
+	actions []config.Action
+	// courts are those of all actions there are.
+	courts    []*court
+	claimants []claimant
+	// starvers are those of the first tier that has any; starved: that tier has been read.
+	starvers []starver
+	starved  bool
+}
+
+// configure reads what actions there are, and their arguments.
+func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList) {
+	for _, action := range []config.Action{config.Preempt, config.Reclaim, config.GangPreempt, config.GangReclaim} {
+		c := &court{action: action}
+		if c.ofGangs() {
+			// Whatever the tiers say: Volcano's bundles honour minimums even where the plugin is switched off.
+			c.gangs, c.whole = true, true
+			for i := range args.Configurations {
+				if of := &args.Configurations[i]; of.Name == action {
+					decoded, wrong := arguments.DecodeAction(of, field.NewPath("configurations").Index(i).Child("arguments"))
+					c.whole = decoded.AllowWholeBundle
+					errs = append(errs, wrong...)
+				}
+			}
+		}
+		e.courts = append(e.courts, c)
+	}
+	for _, action := range args.Actions {
+		if e.court(action) != nil {
+			e.actions = append(e.actions, action)
+		}
+	}
+	return errs
+}
+
+// court returns how an action judges; nil for one that evicts nobody.
+func (e *evictions) court(action config.Action) *court {
+	if i := slices.IndexFunc(e.courts, func(c *court) bool { return c.action == action }); i >= 0 {
+		return e.courts[i]
+	}
+	return nil
+}
+
+// open begins a tier.
+func (e *evictions) open() {
+	for _, c := range e.courts {
+		c.decided = c.offers()
+	}
+	e.starved = len(e.starvers) > 0
+}
+
+// register enters a policy of the current tier for the roles that it has and that are not switched off.
+func (e *evictions) register(p *config.TierPlugin, policy any) {
+	for _, c := range e.courts {
+		on := p.Enabled(config.EnableReclaimable)
+		if c.inside() {
+			on = p.Enabled(config.EnablePreemptable)
+		}
+		if on {
+			c.register(policy)
+		}
+	}
+	enter(&e.claimants, policy, p.Enabled(config.EnablePreemptive))
+	if !e.starved {
+		enter(&e.starvers, policy, p.Enabled(config.EnableJobStarving))
+	}
+}
+
+func (c *court) register(policy any) {
+	if g, ok := policy.(guard); ok {
+		c.guards = append(c.guards, g.guard)
+	}
+	if _, ok := policy.(gang); ok {
+		c.gangs = true
+	}
+	var selects rule
+	if c.inside() {
+		if g, ok := policy.(insideGuard); ok {
+			c.guards = append(c.guards, g.guardInside)
+		}
+		if s, ok := policy.(insideSelector); ok {
+			selects = s.selectInside
+		}
+	} else if s, ok := policy.(acrossSelector); ok {
+		selects = s.selectAcross
+	}
+	if selects != nil && !c.decided {
+		c.selectors = append(c.selectors, selects)
+		if _, ok := policy.(priority); ok {
+			c.byPriority = true
+		}
+	}
+}
+
+// Starving reports whether others may be evicted for the job as far as its own state goes: the first tier with a policy
+// that knows decides, and all that know in it have to agree. Nobody asked: no.
+func (e *evictions) Starving(job *model.Job) bool {
+	for _, p := range e.starvers {
+		if !p.starving(job) {
+			return false
+		}
+	}
+	return len(e.starvers) > 0
+}
+
+// entitled says why a queue may not take so much from others, on top of what it holds; the zero Reason when it may.
+func (e *evictions) entitled(q *account.Queue, job *model.Job, need resource.Vector) model.Reason {
+	switch {
+	case q == nil || q.Spec == nil:
+		return model.QueueRefuses(nil, job)
+	case q.Fault != (model.Reason{}):
+		return q.Fault
+	case !q.Spec.Open():
+		return model.Reason{
+			Kind: model.QueueClosed, Subject: q.Name, Message: "queue \"" + q.Name + "\" is " + string(q.Spec.State) + " and takes nothing from others",
+		}
+	}
+	for _, p := range e.claimants {
+		if why := p.entitled(q, need); why != (model.Reason{}) {
+			return why
+		}
+	}
+	return model.Reason{}
+}

@@ -1,0 +1,204 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Why nobody of a job is a victim.
+const (
+	whySelf         = "it is of the job itself"
+	whyOtherQueue   = "it is in another queue"
+	whySameQueue    = "it is in the same queue"
+	whyQueueFault   = "its queue is left out"
+	whyQueueUnknown = "its queue does not exist"
+	whyJobStays     = "its job is not to be evicted"
+)
+
+// holder is a job in a trial: what it holds, and what is left of it.
+type holder struct {
+	job    *model.Job
+	ranked *Ranked
+	// queue is never nil.
+	queue *account.Queue
+	// stays says why nobody of the job is a victim, and until when if that ends; empty when somebody may be.
+	stays string
+	until time.Time
+	// held is what the job holds: of the beneficiary also what it gained.
+	held resource.Vector
+	// leaf names the job in the tree of hierarchical drf.
+	leaf string
+	// ready tasks count toward the minimum, placed ones are on nodes, taken ones were. broken: the job was below a minimum
+	// to begin with.
+	ready, placed, taken int
+	broken               bool
+	roles                []roleLeft
+	// atOnce is how many may be taken as far as the PodGroup goes; revocable: some waiting task may be evicted, or run on
+	// revocable nodes. Only tdm asks.
+	atOnce    int
+	revocable bool
+	distance  int
+	// apart calls yield with the queues that the job is in and the beneficiary is not; with its own queue at least.
+	apart func(yield func(*account.Queue) bool)
+}
+
+// roleLeft is what is left of a role that has a minimum.
+type roleLeft struct {
+	name         string
+	ready, least int
+}
+
+// holder returns the state of a job.
+func (t *Trial) holder(job *model.Job) *holder {
+	if t.last != nil && t.last.job == job {
+		return t.last
+	}
+	h := t.holders[job.Key]
+	if h == nil {
+		h = t.admit(job)
+		t.relate(h)
+		t.holders[job.Key] = h
+	}
+	t.last = h
+	return h
+}
+
+// admit opens the state of a job.
+func (t *Trial) admit(job *model.Job) *holder {
+	h := &holder{
+		job: job, ranked: t.Rank(job), queue: t.accounts.Queue(job.Queue), held: job.Usage.Allocated.Clone(),
+		ready: job.Counts.Ready(), placed: job.Placed(), broken: !job.Started(), atOnce: job.EvictableAtOnce(),
+	}
+	if h.queue == nil {
+		h.queue = &account.Queue{Name: job.Queue}
+	}
+	for name, least := range job.RoleMinimums() {
+		if least > 0 {
+			c := job.Role(name)
+			h.roles = append(h.roles, roleLeft{name: name, ready: c.Ready(), least: least})
+		}
+	}
+	slices.SortFunc(h.roles, func(a, b roleLeft) int { return cmp.Compare(a.name, b.name) })
+	if t.tree != nil {
+		h.leaf = leafOf(job.Key)
+	}
+	return h
+}
+
+// relate finds how a job's queue is related to that of the beneficiary.
+func (t *Trial) relate(h *holder) {
+	tree := t.accounts.Mode() == account.Hierarchy
+	h.apart = func(yield func(*account.Queue) bool) {
+		if tree {
+			h.queue.Apart(t.own.queue, yield)
+		} else {
+			yield(h.queue)
+		}
+	}
+	if tree {
+		h.distance = t.own.queue.Distance(h.queue)
+	}
+	h.stays, h.until = t.relation(h)
+}
+
+// relation says why nobody of a job is a victim, and until when if that ends.
+func (t *Trial) relation(h *holder) (why string, until time.Time) {
+	if t.court.ofGangs() {
+		if h.job.Key == t.own.job.Key {
+			return whySelf, until
+		}
+		if may, said := h.job.Preemptable(); said && !may {
+			return whyJobStays, until
+		}
+	}
+	same := h.job.Queue == t.own.job.Queue
+	switch q := h.queue; {
+	case t.court.inside() && same:
+		return "", until
+	case t.court.inside():
+		return whyOtherQueue, until
+	case same:
+		return whySameQueue, until
+	case q.Spec == nil:
+		return whyQueueUnknown, until
+	case q.Fault != (model.Reason{}):
+		return whyQueueFault, until
+	case !q.Spec.Reclaimable:
+		return "queue " + q.Name + " is not reclaimable", until
+	}
+	if t.world.BarredQueues != nil {
+		if until = t.world.BarredQueues(h.job.Queue); until.After(t.world.Now) {
+			return "queue " + h.job.Queue + " and this one have just taken from each other", until
+		}
+	}
+	return "", time.Time{}
+}
+
+// count counts n tasks like this one as back.
+func (h *holder) count(task *model.Task, n int) {
+	h.ready += n
+	h.placed += n
+	h.taken -= n
+	for i := range h.roles {
+		if h.roles[i].name == task.Role {
+			h.roles[i].ready += n
+		}
+	}
+	h.held.AddTimes(task.Request, int64(n))
+}
+
+// Candidate says why a task can never be a victim in this trial, whatever was taken before, in a short phrase; empty when
+// it may be one.
+func (t *Trial) Candidate(v model.Victim) string {
+	h := t.holder(v.Job)
+	if h.stays != "" {
+		t.refusedUntil(h.until)
+		return h.stays
+	}
+	switch v.Task.Status {
+	case model.Running:
+	case model.Bound:
+		if !t.court.inside() {
+			return whyNotRunning
+		}
+	case model.Releasing:
+		return "it terminates already"
+	default:
+		return "it is not on a node"
+	}
+	switch {
+	case t.bestEffort && !v.Task.BestEffort:
+		return "it asks for resources, and this job does not"
+	case !v.Task.Preemptable():
+		return "it is not to be evicted (" + model.PreemptableKey + ")"
+	}
+	if t.world.Refused != nil {
+		if until := t.world.Refused(v.Task.UID); until.After(t.world.Now) {
+			t.refusedUntil(until)
+			return "the API server has just refused its eviction"
+		}
+	}
+	return ""
+}
+
+// WholeJobs reports whether a job at its minimum may be evicted as a whole.
+func (t *Trial) WholeJobs() bool { return t.court.ofGangs() && t.court.whole }
+
+// refusedUntil remembers when somebody who was refused might not be.
+func (t *Trial) refusedUntil(until time.Time) {
+	if !until.IsZero() && (t.again.IsZero() || until.Before(t.again)) {
+		t.again = until
+	}
+}
+
+// Again is the earliest time at which somebody who was refused in this trial for a time (by a cooldown of pods or queues,
+// or because the API server refused an eviction) might not be; zero for never.
+func (t *Trial) Again() time.Time { return t.again }

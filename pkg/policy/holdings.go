@@ -1,0 +1,204 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// holdings is what jobs have on nodes, by queue and priority: what a first look at whom to evict needs.
+type holdings struct {
+	jobs map[model.JobKey]holding
+	// queues are the levels of each queue, the lowest priority first.
+	queues map[string][]level
+}
+
+// holding is a job that has something on nodes.
+type holding struct {
+	queue         string
+	priority      int32
+	held, minimum resource.Vector
+}
+
+// level is the jobs of one priority in a queue.
+type level struct {
+	priority int32
+	jobs     int
+	// held is what they hold, minimum that without what is placed beyond their minimums.
+	held, minimum resource.Vector
+}
+
+func newHoldings() *holdings {
+	return &holdings{jobs: map[model.JobKey]holding{}, queues: map[string][]level{}}
+}
+
+// set records what a job holds; nil when it is gone.
+func (h *holdings) set(key model.JobKey, job *model.Job) {
+	before, held := h.jobs[key]
+	if job == nil || !onNodes(job) {
+		if held {
+			h.count(before, -1)
+			delete(h.jobs, key)
+		}
+		return
+	}
+	after := holding{queue: job.Queue, priority: job.Priority, held: job.Usage.Allocated, minimum: job.Usage.Allocated.Clone()}
+	after.minimum.Sub(job.Elastic())
+	h.count(after, 1)
+	if held {
+		h.count(before, -1)
+	}
+	h.jobs[key] = after
+}
+
+// onNodes reports whether the job has tasks that could be evicted.
+func onNodes(job *model.Job) bool {
+	return job.Counts.ByStatus[model.Bound]+job.Counts.ByStatus[model.Running] > 0
+}
+
+func (h *holdings) count(of holding, n int) {
+	levels := h.queues[of.queue]
+	i, ok := slices.BinarySearchFunc(levels, of.priority, func(l level, priority int32) int { return cmp.Compare(l.priority, priority) })
+	if !ok {
+		levels = slices.Insert(levels, i, level{priority: of.priority})
+	}
+	l := &levels[i]
+	l.jobs += n
+	l.held.AddTimes(of.held, int64(n))
+	l.minimum.AddTimes(of.minimum, int64(n))
+	if l.jobs == 0 {
+		levels = slices.Delete(levels, i, i+1)
+	}
+	if len(levels) == 0 {
+		delete(h.queues, of.queue)
+	} else {
+		h.queues[of.queue] = levels
+	}
+}
+
+// others counts the jobs of a queue besides one that hold something: those below a priority, or all.
+func (h *holdings) others(job *model.Job, lower bool) int {
+	jobs := 0
+	for _, l := range h.queues[job.Queue] {
+		if !lower || l.priority < job.Priority {
+			jobs += l.jobs
+		}
+	}
+	if own, held := h.jobs[job.Key]; held && own.queue == job.Queue && (!lower || own.priority < job.Priority) {
+		jobs--
+	}
+	return jobs
+}
+
+// MayEvict returns the configured actions, in order, by which the job might find a victim as far as a look at the queues
+// tells. It does not tell whether the job starves.
+func (s *Set) MayEvict(job *model.Job) []config.Action {
+	var may []config.Action
+	for _, action := range s.actions {
+		c := s.court(action)
+		if c.offers() && (c.inside() && s.findsInside(c, job) || !c.inside() && s.findsAcross(job)) {
+			may = append(may, action)
+		}
+	}
+	return may
+}
+
+// findsInside reports whether jobs of the queue have something on nodes that the job could take: where priorities decide,
+// jobs of a lower one. Tasks of the job itself may make room for others of it.
+func (s *Set) findsInside(c *court, job *model.Job) bool {
+	return s.holdings.others(job, c.byPriority) > 0 || !c.ofGangs() && onNodes(job)
+}
+
+// findsAcross reports whether the job's queue may take what the job needs next, and some other holds more than its due.
+func (s *Set) findsAcross(job *model.Job) bool {
+	q := s.book.Queue(job.Queue)
+	if !s.entitledToNext(q, job) {
+		return false
+	}
+	return slices.ContainsFunc(s.book.Queues(), func(other *account.Queue) bool {
+		return other != q && mayLose(other) && s.ahead(other)
+	})
+}
+
+// entitledToNext reports whether the job's queue may take what the job needs next or, if its tasks have no resource in
+// common, what one of them asks for.
+func (s *Set) entitledToNext(q *account.Queue, job *model.Job) bool {
+	need := job.Need()
+	if !need.BestEffort() {
+		return s.entitled(q, job, need) == (model.Reason{})
+	}
+	return slices.ContainsFunc(job.Pending, func(d model.Demand) bool { return s.entitled(q, job, d.Request) == (model.Reason{}) })
+}
+
+// mayLose reports whether anything may be reclaimed from a queue.
+func mayLose(q *account.Queue) bool {
+	return q.Spec != nil && q.Spec.Reclaimable && q.Fault == (model.Reason{})
+}
+
+// ahead reports whether jobs of a queue hold more than it is due of something; where queues are due nothing, whether they
+// hold anything.
+func (s *Set) ahead(q *account.Queue) bool {
+	for _, a := range q.Own.Allocated {
+		if a.Name != corev1.ResourcePods && a.Value > 0 && float64(a.Value) > q.Deserved.Get(a.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// gains is what a job that is not let in yet could have others evicted for: what jobs of lower priority hold in its queue,
+// and what queues hold beyond their due that may be reclaimed from, as far as actions are configured that evict so. Below
+// nil it is all of it; below a queue it is what that queue and those below it would hold less, not counting what is placed
+// beyond the minimums of jobs, which admission does not count as held in the first place.
+//
+// Volcano's votes on admission do not know of evictions, so that in a full cluster a job that could take what it is due
+// is not let in, and one that is not let in takes nothing (volcano-sh/volcano#991).
+func (s *Set) gains(q *account.Queue, job *model.Job, below *account.Queue) (sum resource.Vector) {
+	if s.holdings == nil {
+		return nil
+	}
+	inside, across := false, false
+	for _, action := range s.actions {
+		c := s.court(action)
+		inside = inside || c.inside() && c.byPriority
+		across = across || !c.inside() && c.offers()
+	}
+	if inside {
+		for _, level := range s.holdings.queues[q.Name] {
+			if level.priority < job.Priority {
+				if below == nil {
+					sum.Add(level.held)
+				} else {
+					sum.Add(level.minimum)
+				}
+			}
+		}
+	}
+	if !across || s.entitled(q, job, job.Claim()) != (model.Reason{}) {
+		return sum
+	}
+	for _, other := range s.book.Queues() {
+		if other == q || !mayLose(other) || below != nil && (below == q || !below.Above(other)) {
+			continue
+		}
+		for _, a := range other.Own.Allocated {
+			spare := a.Value - int64(other.Deserved.Get(a.Name))
+			if below != nil {
+				spare -= other.Own.Elastic.Get(a.Name)
+			}
+			if spare > 0 {
+				sum.Add(resource.Vector{{Name: a.Name, Value: spare}})
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,63 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// orders are the policies that order, and what jobs are ranked by.
+type orders struct {
+	jobs   []JobOrderer
+	queues []QueueOrderer
+	tasks  []TaskOrderer
+	// jobSharing: jobs are ordered by their share of the cluster, which is portion.
+	jobSharing bool
+	portion    resource.Portion
+	deadlines  *sla
+}
+
+// Rank returns a job with what its order depends on.
+func (o *orders) Rank(job *model.Job) *Ranked {
+	r := &Ranked{Job: job}
+	if o.jobSharing {
+		r.Share = job.Usage.Allocated.Dominant(o.portion)
+	}
+	if o.deadlines != nil {
+		r.Deadline = o.deadlines.deadline(job)
+	}
+	return r
+}
+
+// CompareJobs is the whole order of the jobs of a queue, negative when a goes first: the first policy with an opinion
+// decides; then the older job, then the smaller UID.
+func (o *orders) CompareJobs(a, b *Ranked) int {
+	if c := o.opinion(a, b); c != 0 {
+		return c
+	}
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+}
+
+// opinion is what policies say to the order of two jobs; zero without an opinion.
+func (o *orders) opinion(a, b *Ranked) int {
+	return firstNonZero(o.jobs, func(p JobOrderer) int { return p.CompareJobs(a, b) })
+}
+
+// CompareQueues is the whole order of queues, negative when a goes first: the first policy with an opinion decides;
+// then the older queue, then the name.
+func (o *orders) CompareQueues(a, b *account.Queue) int {
+	if c := firstNonZero(o.queues, func(p QueueOrderer) int { return p.CompareQueues(a, b) }); c != 0 {
+		return c
+	}
+	return compareAge(a, b)
+}
+
+// CompareTasks is the order that policies give to the tasks of a job; zero without an opinion.
+func (o *orders) CompareTasks(a, b *model.Task) int {
+	return firstNonZero(o.tasks, func(p TaskOrderer) int { return p.CompareTasks(a, b) })
+}

@@ -1,0 +1,259 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Why a selector does not choose a task.
+const (
+	whyPriority     = "its job's priority is not lower"
+	whyTaskPriority = "its priority is not lower"
+	whyShare        = "its job would hold a smaller share than this one"
+	whyBranch       = "its queue is not ahead of this one"
+	whyUnrelated    = "it has nothing that is asked for"
+	whyDue          = "its queue would fall below what it deserves"
+	whyAboveDue     = "a queue above it would fall below what it deserves"
+	whyGuarantee    = "its queue would fall below its guarantee"
+	whyEqualFooting = "neither its queue nor this one deserves what is asked for"
+)
+
+// shareSlack is by how much a share may differ from another and be the same (Volcano pkg/scheduler/plugins/drf/drf.go,
+// shareDelta).
+const shareSlack = 1e-6
+
+// selectInside chooses tasks of jobs with a lower priority and, within the job itself, of lower task priority.
+func (priority) selectInside(t *Trial, v model.Victim, h *holder) string {
+	switch {
+	case h != t.own:
+		if h.job.Priority >= t.own.job.Priority {
+			return whyPriority
+		}
+	case v.Task.Priority >= t.taskPriority():
+		return whyTaskPriority
+	}
+	return ""
+}
+
+// selectInside chooses tasks whose jobs keep a share of the cluster that is no smaller than the beneficiary's. Unlike in
+// Volcano, what is subtracted is what was taken, and not what was rejected too.
+func (drf) selectInside(t *Trial, v model.Victim, h *holder) string {
+	left, right := t.expected().Dominant(t.portion), dominantWithout(h.held, v.Task.Request, t.portion)
+	if left < right || math.Abs(left-right) <= shareSlack {
+		return ""
+	}
+	return whyShare
+}
+
+// dominantWithout is the dominant share of what is left of v without some of it.
+func dominantWithout(v, without resource.Vector, whole resource.Portion) float64 {
+	share := 0.0
+	for _, w := range whole {
+		if w.Value > 0 {
+			share = max(share, float64(v.Get(w.Name)-without.Get(w.Name))/w.Value)
+		}
+	}
+	return share
+}
+
+// selectAcross chooses tasks of queues that stay ahead of the beneficiary's in the tree, if it gets what it asks for.
+func (*hierarchical) selectAcross(t *Trial, v model.Victim, h *holder) string {
+	tree := t.contest()
+	left := h.held.Clone()
+	left.Sub(v.Task.Request)
+	tree.SetJob(h.leaf, h.job.Queue, left, h.job.Usage.Requested)
+	behind := tree.Behind(t.own.job.Queue, h.job.Queue) < 0
+	tree.SetJob(h.leaf, h.job.Queue, h.held.Clone(), h.job.Usage.Requested)
+	if behind {
+		return ""
+	}
+	return whyBranch
+}
+
+// selectAcross chooses tasks of queues that hold more than their due. See keepsDue.
+func (proportion) selectAcross(t *Trial, v model.Victim, h *holder) string {
+	switch {
+	case !t.court.ofGangs() && !shares(v.Task.Request, t.ask):
+		return whyUnrelated
+	case !h.keepsGuarantees(t, v.Task.Request):
+		return whyGuarantee
+	case !h.queue.Due() || t.keepsDue(h.queue, v.Task.Request, true):
+		return ""
+	}
+	return whyDue
+}
+
+// selectAcross chooses tasks of queues that hold more than their due, or whose due has nothing to do with the task. In a
+// tree the same is asked of as many queues above as the argument ancestorReclaimLevel says, up to where the beneficiary's
+// are the same. Source: Volcano pkg/scheduler/plugins/capacity/capacity.go (reference section 4.7); see keepsDue for what
+// differs.
+func (p capacity) selectAcross(t *Trial, v model.Victim, h *holder) string {
+	request := v.Task.Request
+	switch {
+	case !t.court.ofGangs() && !shares(request, t.ask):
+		return whyUnrelated
+	case !h.keepsGuarantees(t, request):
+		return whyGuarantee
+	case unrelated(request, h.queue.Deserved):
+		if p.onEqualFooting(t, h) {
+			return whyEqualFooting
+		}
+	case !t.keepsDue(h.queue, request, false):
+		return whyDue
+	}
+	if !p.tree || t.court.ofGangs() {
+		return ""
+	}
+	for level := 1; level <= p.levels; level++ {
+		q := h.queue.Ancestor(level)
+		if q == nil || q.Parent == nil {
+			break
+		}
+		if q != t.own.queue.Ancestor(level) && !unrelated(request, q.Deserved) && !t.keepsDue(q, request, false) {
+			return whyAboveDue
+		}
+	}
+	return ""
+}
+
+// onEqualFooting reports whether the beneficiary's queue is due nothing of what it asks for, and the queues are relatives
+// within the levels that are looked at.
+func (p capacity) onEqualFooting(t *Trial, h *holder) bool {
+	if !p.tree || p.levels == 0 || t.court.ofGangs() || !unrelated(t.ask, t.own.queue.Deserved) {
+		return false
+	}
+	for level := 1; level <= p.levels; level++ {
+		if q := h.queue.Ancestor(level); q != nil && q.Parent != nil && q.Above(t.own.queue) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepsDue reports whether a queue would still hold its due of some resource that the beneficiary asks for after giving
+// up a request: that is what makes it a victim. Volcano is content if the queue holds more than its due before, and so
+// takes one task too many; it also looks at resources that the beneficiary has no use for. Where all resources count,
+// the queue is due nothing of those that it is not said to be due. A task of a gang that has nothing the beneficiary asks
+// for goes by what else it has.
+func (t *Trial) keepsDue(q *account.Queue, request resource.Vector, all bool) bool {
+	held := t.accounts.Held(q)
+	related := shares(request, t.ask)
+	for _, a := range request {
+		due := q.Deserved.Get(a.Name)
+		if a.Value <= 0 || a.Name == corev1.ResourcePods || related && t.ask.Get(a.Name) <= 0 || due <= 0 && !all {
+			continue
+		}
+		left := [1]resource.Amount{{Name: a.Name, Value: held.Get(a.Name) - a.Value}}
+		if (resource.Portion{{Name: a.Name, Value: due}}).Within(left[:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepsGuarantees reports whether the task's queue, and every queue above it that is not above the beneficiary's, would
+// still hold what it is guaranteed of everything in a request. Volcano asks the queue itself only.
+func (h *holder) keepsGuarantees(t *Trial, request resource.Vector) bool {
+	for q := range h.apart {
+		for _, least := range q.Guarantee {
+			if v := request.Get(least.Name); v > 0 && t.accounts.Held(q).Get(least.Name)-v < least.Value {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// shares reports whether two requests have a resource in common, pod slots aside.
+func shares(a, b resource.Vector) bool {
+	for _, x := range a {
+		if x.Value > 0 && x.Name != corev1.ResourcePods && b.Get(x.Name) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// unrelated reports whether a due names nothing of a request, pod slots aside.
+func unrelated(request resource.Vector, due resource.Portion) bool {
+	for _, x := range request {
+		if x.Value > 0 && x.Name != corev1.ResourcePods && due.Get(x.Name) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// entitled lets a queue take what keeps it within its due of every resource that it asks for.
+func (proportion) entitled(q *account.Queue, need resource.Vector) model.Reason {
+	due := resource.Limit{Amounts: q.Deserved, Unnamed: resource.Nothing}
+	if over := due.Refuses(need, q.Own.Allocated.Get); len(over) > 0 {
+		return notEntitled(q, over, q.Own.Allocated, need)
+	}
+	return model.Reason{}
+}
+
+// entitled lets a queue take what keeps it within its limits, and within its due of some resource that it asks for; in a
+// tree, what keeps one of the queues above it there will do, as many levels up as ancestorReclaimLevel says.
+func (p capacity) entitled(q *account.Queue, need resource.Vector) (why model.Reason) {
+	p.Limits(q, false, func(b Bound) bool {
+		why = b.refuses(need)
+		return why == (model.Reason{})
+	})
+	if why != (model.Reason{}) {
+		return why
+	}
+	asked := 0
+	for _, a := range need {
+		if a.Value > 0 && a.Name != corev1.ResourcePods {
+			asked++
+		}
+	}
+	held := func(q *account.Queue) resource.Vector {
+		if p.tree {
+			return q.Total.Allocated
+		}
+		return q.Own.Allocated
+	}
+	for level := 0; level <= p.levels; level++ {
+		above := q.Ancestor(level)
+		if above == nil || level > 0 && above.Parent == nil {
+			break
+		}
+		due := resource.Limit{Amounts: above.Deserved, Unnamed: resource.Nothing}
+		over := due.Refuses(need, held(above).Get)
+		if len(over) < asked {
+			return model.Reason{}
+		}
+		if level == 0 {
+			why = notEntitled(q, over, held(q), need)
+		}
+	}
+	return why
+}
+
+// notEntitled says of which resources a queue would hold more than its due.
+func notEntitled(q *account.Queue, over []corev1.ResourceName, held, need resource.Vector) model.Reason {
+	details := make([]string, len(over))
+	for i, name := range over {
+		details[i] = fmt.Sprintf("%s: %s held, %s asked for, %s deserved", name,
+			format(name, held.Get(name)), format(name, need.Get(name)), format(name, int64(q.Deserved.Get(name))))
+	}
+	if len(details) == 0 {
+		details = []string{"nothing is asked for"}
+	}
+	return model.Reason{
+		Kind: model.QueueFull, Subject: q.Name,
+		Message: fmt.Sprintf("queue %q may take nothing from others: %s", q.Name, strings.Join(details, "; ")),
+	}
+}
