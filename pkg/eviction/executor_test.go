@@ -1,0 +1,584 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eviction_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/status"
+)
+
+// stage is an API server, a ledger and an executor. It lives in a synctest bubble, where time passes when all wait.
+type stage struct {
+	t        *testing.T
+	api      *memory.API
+	kube     kubernetes.Interface
+	ledger   *eviction.Ledger
+	executor *eviction.Executor
+	end      context.CancelFunc
+
+	// before is called in place of the API server's first step; an error is its answer.
+	before func(name string) error
+	// mu guards what follows.
+	mu      sync.Mutex
+	asked   []string
+	refused []string
+	// then is done at the first refusal.
+	then func()
+}
+
+// play runs a story with a stage on which an executor runs.
+func play(t *testing.T, concurrency int, story func(*stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { onStage(t, clock.RealClock{}, concurrency, story) })
+}
+
+func onStage(t *testing.T, now clock.WithTicker, concurrency int, story func(*stage)) {
+	t.Helper()
+	api, err := memory.New(now)
+	check(t, err)
+	s := &stage{t: t, api: api, kube: api.Kube(), ledger: eviction.NewLedger(100, time.Minute)}
+	state := model.NewState()
+	for _, name := range []string{"a", "b", "c"} {
+		queue := &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("queue " + name)}}
+		state.UpsertQueue(&model.Queue{Name: name, UID: queue.UID, Object: queue})
+	}
+	for name, queue := range map[string]string{"x": "b", "a": "a", "c": "c"} {
+		group := &volcano.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("group " + name)}}
+		state.UpsertGroup(job(name), &model.Group{UID: group.UID, Queue: queue, MinMember: 1, Object: group})
+	}
+	writer, err := status.NewAt(now, api.Groups().Volcano, s.kube, state)
+	check(t, err)
+	writer.StartEvents()
+	defer writer.Close()
+	s.executor = eviction.NewExecutor(eviction.Config{
+		Ledger: s.ledger, Client: intercepted{s.kube, s}, Writer: writer, Clock: now, Concurrency: concurrency, VictimTimeout: time.Minute,
+		Refused: s.refusal,
+	})
+	ctx, end := context.WithCancel(t.Context())
+	s.end = end
+	var running sync.WaitGroup
+	running.Go(func() { s.executor.Run(ctx) })
+	defer running.Wait()
+	defer end()
+	story(s)
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stage) refusal(d *eviction.Decision, v *eviction.Victim, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var states []string
+	for _, v := range d.Victims {
+		states = append(states, fmt.Sprintf("%s=%s", v.UID, v.State))
+	}
+	s.refused = append(s.refused, fmt.Sprintf("%d: %s: %s: %s", d.ID, v.UID, strings.Join(states, " "), apierrors.ReasonForError(err)))
+	if s.then != nil {
+		s.then()
+		s.then = nil
+	}
+}
+
+// intercepted is a client whose evictions go through the stage.
+type intercepted struct {
+	kubernetes.Interface
+	s *stage
+}
+
+func (i intercepted) PolicyV1() policyclient.PolicyV1Interface {
+	return interceptedPolicy{i.Interface.PolicyV1(), i.s}
+}
+
+type interceptedPolicy struct {
+	policyclient.PolicyV1Interface
+	s *stage
+}
+
+func (i interceptedPolicy) Evictions(namespace string) policyclient.EvictionInterface {
+	return interceptedEvictions{i.PolicyV1Interface.Evictions(namespace), i.s}
+}
+
+type interceptedEvictions struct {
+	policyclient.EvictionInterface
+	s *stage
+}
+
+func (i interceptedEvictions) Evict(ctx context.Context, e *policyv1.Eviction) error {
+	i.s.mu.Lock()
+	i.s.asked = append(i.s.asked, e.Name)
+	before := i.s.before
+	i.s.mu.Unlock()
+	if before != nil {
+		if err := before(e.Name); err != nil {
+			return err
+		}
+	}
+	return i.EvictionInterface.Evict(ctx, e)
+}
+
+// add creates the pods of victims, which run.
+func (s *stage) add(list ...*eviction.Victim) {
+	s.t.Helper()
+	for _, v := range list {
+		p := v.Pod.DeepCopy()
+		p.UID, p.Spec.NodeName, p.Status.Phase = v.UID, "n1", corev1.PodRunning
+		p.Labels = map[string]string{"job": v.Job.Name}
+		v.Pod = p
+		check(s.t, s.api.Add(p))
+	}
+}
+
+// budget covers the pods of a job by a budget that allows so many disruptions.
+func (s *stage) budget(job string, allowed int32) {
+	s.t.Helper()
+	check(s.t, s.api.Add(&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: job},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"job": job}}},
+		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+	}))
+}
+
+// execute enters a decision for job x in queue b and has it performed.
+func (s *stage) execute(list ...*eviction.Victim) uint64 {
+	d := s.ledger.Begin(time.Now(), eviction.Decision{Action: eviction.Reclaim, Beneficiary: job("x"), Queue: "b", Victims: list})
+	s.executor.Execute(d)
+	return d.ID
+}
+
+// rest waits until the executor has nothing left to do and all that it wrote is written. Time passes by that.
+func (s *stage) rest() {
+	s.t.Helper()
+	for range 100 {
+		synctest.Wait()
+		if s.executor.Idle() {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	s.t.Fatal("the executor does not come to rest")
+}
+
+// states are the states of the victims of a decision.
+func (s *stage) states(id uint64) string {
+	for _, d := range s.ledger.Decisions() {
+		if d.ID == id {
+			var parts []string
+			for _, v := range d.Victims {
+				parts = append(parts, fmt.Sprintf("%s=%s", v.UID, v.State))
+			}
+			return fmt.Sprintf("%s: %s", d.Outcome, strings.Join(parts, " "))
+		}
+	}
+	return "not remembered"
+}
+
+// want fails when the victims of a decision are not in these states.
+func (s *stage) want(id uint64, want string) {
+	s.t.Helper()
+	if got := s.states(id); got != want {
+		s.t.Errorf("decision %d is %s, want %s", id, got, want)
+	}
+}
+
+// wantRefused fails when other refusals were reported.
+func (s *stage) wantRefused(want ...string) {
+	s.t.Helper()
+	if diff := cmp.Diff(want, s.refused); diff != "" {
+		s.t.Errorf("refusals (-want,+got)\n%s", diff)
+	}
+}
+
+// wantAsked fails when the API server was asked for other evictions, in another order.
+func (s *stage) wantAsked(want ...string) {
+	s.t.Helper()
+	if diff := cmp.Diff(want, s.asked); diff != "" {
+		s.t.Errorf("asked for (-want,+got)\n%s", diff)
+	}
+}
+
+// events are the events that were written.
+func (s *stage) events() []string {
+	s.t.Helper()
+	synctest.Wait()
+	list, err := s.kube.CoreV1().Events("").List(s.t.Context(), metav1.ListOptions{})
+	check(s.t, err)
+	var said []string
+	for _, e := range list.Items {
+		said = append(said, fmt.Sprintf("%s %s on %s %s: %s", e.Type, e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message))
+	}
+	slices.Sort(said)
+	return said
+}
+
+// condition is the condition DisruptionTarget of a pod.
+func (s *stage) condition(name string) string {
+	s.t.Helper()
+	p, err := s.kube.CoreV1().Pods("team").Get(s.t.Context(), name, metav1.GetOptions{})
+	check(s.t, err)
+	_, c := podutil.GetPodCondition(&p.Status, corev1.DisruptionTarget)
+	if c == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+func TestVictimsAreEvictedAndToldFor(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := append(victims("a-0,a-1", "a"), victims("c-0", "c")...)
+		s.add(list...)
+		// Events on one object are named after the time.
+		s.before = func(string) error { time.Sleep(time.Millisecond); return nil }
+		list[1].Pod.Spec.TerminationGracePeriodSeconds = new(int64(5))
+		begin := time.Now()
+		id := s.execute(list...)
+		s.rest()
+		s.want(id, "Pending: a-0=Leaving a-1=Leaving c-0=Leaving")
+		if _, next := s.ledger.Outstanding(job("x"), time.Now()); !next.Equal(begin.Add(65*time.Second + 2*time.Millisecond)) {
+			t.Errorf("the first deadline is %s after the eviction, want 5 s and a minute", next.Sub(begin))
+		}
+		p, err := s.kube.CoreV1().Pods("team").Get(t.Context(), "a-0", metav1.GetOptions{})
+		check(t, err)
+		if p.DeletionTimestamp == nil || p.DeletionGracePeriodSeconds != nil {
+			t.Errorf("the pod ends at %v with a grace of %v seconds, want its own", p.DeletionTimestamp, p.DeletionGracePeriodSeconds)
+		}
+		const condition = "True PreemptionByScheduler: caldera-scheduler: evicting to make room for PodGroup team/x in queue b (reclaim)"
+		if got := s.condition("c-0"); got != condition {
+			t.Errorf("the condition is %q, want %q", got, condition)
+		}
+		const cause = "because of reclaim: PodGroup team/x in queue b needs "
+		if diff := cmp.Diff([]string{
+			"Normal Evict on PodGroup a: Pod a-0 is evicted, " + cause + "its room",
+			"Normal Evict on PodGroup a: Pod a-1 is evicted, " + cause + "its room",
+			"Normal Evict on PodGroup c: Pod c-0 is evicted, " + cause + "its room",
+			"Normal Evict on Queue a: 2 pods evicted, " + cause + "the room",
+			"Normal Evict on Queue c: 1 pod evicted, " + cause + "the room",
+			"Normal Evicting on PodGroup x: evicting 2 pods of queue a, 1 pod of queue c to start (reclaim)",
+			"Normal Evicting on Queue b: evicting 2 pods of queue a, 1 pod of queue c for PodGroup team/x (reclaim)",
+			"Warning Evict on Pod a-0: Pod is evicted, " + cause + "its room",
+			"Warning Evict on Pod a-1: Pod is evicted, " + cause + "its room",
+			"Warning Evict on Pod c-0: Pod is evicted, " + cause + "its room",
+		}, s.events()); diff != "" {
+			t.Errorf("events (-want,+got)\n%s", diff)
+		}
+	})
+}
+
+func TestABudgetRefusesBeforeAnybodyIsEvicted(t *testing.T) {
+	play(t, 4, func(s *stage) {
+		list := append(victims("a-0,a-1", "a"), victims("c-0", "c")...)
+		list[2].Budgeted = true
+		s.add(list...)
+		s.budget("c", 0)
+		id := s.execute(list...)
+		s.rest()
+		s.wantAsked("c-0")
+		s.want(id, "Cancelled: a-0=Spared a-1=Spared c-0=Refused")
+		s.wantRefused("1: c-0: a-0=Spared a-1=Spared c-0=Refused: TooManyRequests")
+		if until := s.ledger.Refusal("c-0"); !until.Equal(time.Now().Add(eviction.Protection)) {
+			t.Errorf("the pod is protected for %s", time.Until(until))
+		}
+		if got := s.condition("c-0"); got != "none" {
+			t.Errorf("a pod that was not evicted has the condition %q", got)
+		}
+		if got := s.events(); got != nil {
+			t.Errorf("nobody was evicted, and the events are %q", got)
+		}
+	})
+}
+
+func TestVictimsWithBudgetsGoFirst(t *testing.T) {
+	play(t, 4, func(s *stage) {
+		list := append(victims("a-0,a-1", "a"), victims("c-0", "c")...)
+		list[2].Budgeted = true
+		s.add(list...)
+		s.budget("c", 1)
+		s.before = func(string) error { time.Sleep(time.Second); return nil }
+		id := s.execute(list...)
+		synctest.Wait()
+		s.wantAsked("c-0")
+		s.rest()
+		if s.asked[0] != "c-0" || len(s.asked) != 3 {
+			t.Errorf("asked for %v, want c-0 first", s.asked)
+		}
+		s.want(id, "Pending: a-0=Leaving a-1=Leaving c-0=Leaving")
+	})
+}
+
+func TestThoseWhoAreGoneNeedNoEviction(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := victims("a-0,a-1,a-2", "a")
+		s.add(list...)
+		check(t, s.api.Remove(memory.Pods, "team", "a-0"))
+		check(t, s.api.Remove(memory.Pods, "team", "a-1"))
+		other := list[1].Pod.DeepCopy()
+		other.UID = "another one"
+		check(t, s.api.Add(other))
+		id := s.execute(list...)
+		s.rest()
+		s.wantAsked("a-0", "a-1", "a-2")
+		s.want(id, "Pending: a-0=Gone a-1=Gone a-2=Leaving")
+		s.wantRefused()
+		if got := s.condition("a-1"); got != "none" {
+			t.Errorf("the pod that took the name has the condition %q", got)
+		}
+		if f := s.ledger.Figures(); f.Evictions[eviction.Flow{Action: "reclaim", From: "a", For: "b"}] != 1 {
+			t.Errorf("evictions are %v, want one", f.Evictions)
+		}
+		if said := s.events(); slices.ContainsFunc(said, func(e string) bool { return strings.Contains(e, "a-0") || strings.Contains(e, "a-1") }) {
+			t.Errorf("there are events on those who were not evicted: %q", said)
+		}
+	})
+}
+
+// What the API server may answer for some time, and what comes of it.
+func TestAnswers(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, tc := range map[string]struct {
+		answer error
+		// times is how often it is given.
+		times int
+		asked int
+		want  string
+		// took is how long all of it takes.
+		took time.Duration
+	}{
+		"a server error passes":             {apierrors.NewInternalError(errors.New("etcd")), 2, 3, "Leaving", 600 * time.Millisecond},
+		"one that does not is a refusal":    {apierrors.NewInternalError(errors.New("etcd")), 100, 6, "Refused", 6200 * time.Millisecond},
+		"no answer may be followed by one":  {errors.New("connection refused"), 1, 2, "Leaving", 200 * time.Millisecond},
+		"a timeout is a server error":       {apierrors.NewTimeoutError("conflicts", 0), 1, 2, "Leaving", 200 * time.Millisecond},
+		"another write was in the way":      {apierrors.NewConflict(pods, "a-0", errors.New("modified")), 1, 2, "Leaving", 200 * time.Millisecond},
+		"a budget's no is final":            {apierrors.NewTooManyRequests("budget", 0), 100, 1, "Refused", 0},
+		"what is forbidden stays forbidden": {apierrors.NewForbidden(pods, "a-0", errors.New("rbac")), 100, 1, "Refused", 0},
+		"what is invalid stays invalid":     {apierrors.NewBadRequest("nonsense"), 100, 1, "Refused", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, 2, func(s *stage) {
+				list := victims("a-0", "a")
+				s.add(list...)
+				left, begin, over := tc.times, time.Now(), time.Time{}
+				s.before = func(string) error {
+					over = time.Now()
+					if left--; left >= 0 {
+						return tc.answer
+					}
+					return nil
+				}
+				id := s.execute(list...)
+				s.rest()
+				if len(s.asked) != tc.asked || over.Sub(begin) != tc.took {
+					t.Errorf("asked %d times in %s, want %d in %s", len(s.asked), over.Sub(begin), tc.asked, tc.took)
+				}
+				outcome := "Pending"
+				if tc.want == "Refused" {
+					outcome = "Cancelled"
+				}
+				s.want(id, outcome+": a-0="+tc.want)
+				if (len(s.refused) == 1) != (tc.want == "Refused") {
+					t.Errorf("refusals are %q", s.refused)
+				}
+			})
+		})
+	}
+}
+
+func TestSoManyAtATime(t *testing.T) {
+	play(t, 3, func(s *stage) {
+		var names []string
+		for i := range 20 {
+			names = append(names, fmt.Sprintf("a-%d", i))
+		}
+		list := victims(strings.Join(names, ","), "a")
+		s.add(list...)
+		var mu sync.Mutex
+		now, most := 0, 0
+		s.before = func(string) error {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil
+		}
+		s.execute(list...)
+		s.rest()
+		if most != 3 || len(s.asked) != 20 {
+			t.Errorf("%d requests were in flight, want 3; %d were made, want 20", most, len(s.asked))
+		}
+	})
+}
+
+func TestWhatIsCancelledIsNotAskedFor(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := victims("a-0,a-1,a-2", "a")
+		s.add(list...)
+		s.before = func(string) error { time.Sleep(time.Second); return nil }
+		id := s.execute(list...)
+		synctest.Wait()
+		if spared := s.ledger.Cancel(job("x"), time.Now()); len(spared) != 2 {
+			t.Errorf("%d victims are spared, want 2", len(spared))
+		}
+		s.rest()
+		s.wantAsked("a-0")
+		s.want(id, "Wasted: a-0=Leaving a-1=Spared a-2=Spared")
+		s.wantRefused()
+	})
+}
+
+// Whoever hears of a refusal may decide anew, and the executor is not idle in between.
+func TestARefusalCanBeAnswered(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := append(victims("a-0", "a"), victims("c-0", "c")...)
+		s.add(list...)
+		s.budget("a", 0)
+		s.then = func() {
+			if s.executor.Idle() {
+				t.Error("the executor is idle while a refusal is being answered")
+			}
+			s.execute(list[1])
+		}
+		s.execute(list[0])
+		s.rest()
+		s.want(1, "Cancelled: a-0=Refused")
+		s.want(2, "Pending: c-0=Leaving")
+	})
+}
+
+func TestTheEndOfTheContextIsTheEnd(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := victims("a-0,a-1", "a")
+		s.add(list...)
+		s.before = func(string) error { return errors.New("connection refused") }
+		id := s.execute(list...)
+		synctest.Wait()
+		s.end()
+		time.Sleep(time.Hour)
+		s.wantAsked("a-0", "a-1")
+		s.want(id, "Pending: a-0=Sent a-1=Sent")
+		s.wantRefused()
+	})
+}
+
+// A simulation steps its clock to the time at which the executor means to act.
+func TestTimeMayBeStepped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := clocktesting.NewFakeClock(time.Date(2026, time.August, 15, 12, 0, 0, 0, time.UTC))
+		onStage(t, now, 1, func(s *stage) {
+			list := victims("a-0", "a")
+			s.add(list...)
+			failures := 2
+			s.before = func(string) error {
+				if failures--; failures >= 0 {
+					return apierrors.NewInternalError(errors.New("etcd"))
+				}
+				return nil
+			}
+			id := s.execute(list...)
+			for _, wait := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond} {
+				synctest.Wait()
+				quiet, next := s.executor.Quiet()
+				if !quiet || next.Sub(now.Now()) != wait || s.executor.Idle() {
+					t.Fatalf("quiet: %t for %s, want for %s", quiet, next.Sub(now.Now()), wait)
+				}
+				now.SetTime(next)
+			}
+			synctest.Wait()
+			if !s.executor.Idle() {
+				t.Error("the executor is not idle after its last request")
+			}
+			s.want(id, "Pending: a-0=Leaving")
+		})
+	})
+}
+
+// Decisions, cancellations and what becomes of pods meet in any order; in the end every pod that was evicted is counted
+// once.
+func TestManyAtOnce(t *testing.T) {
+	play(t, 8, func(s *stage) {
+		s.before = func(name string) error {
+			time.Sleep(time.Duration(len(name)%3) * time.Millisecond)
+			if strings.HasSuffix(name, "7") {
+				return apierrors.NewTooManyRequests("budget", 0)
+			}
+			return nil
+		}
+		var running sync.WaitGroup
+		for i := range 20 {
+			var names []string
+			for j := range 10 {
+				names = append(names, fmt.Sprintf("a-%d%d", i, j))
+			}
+			list := victims(strings.Join(names, ","), "a")
+			list[i%10].Budgeted = true
+			s.add(list...)
+			running.Go(func() {
+				key := job(fmt.Sprintf("x%d", i))
+				s.executor.Execute(s.ledger.Begin(time.Now(), eviction.Decision{Action: eviction.Reclaim, Beneficiary: key, Queue: "b", Victims: list}))
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				for _, v := range list {
+					s.ledger.Gone(v.UID)
+				}
+				if i%2 == 0 {
+					s.ledger.Cancel(key, time.Now())
+				} else {
+					s.ledger.Started(key, time.Now())
+				}
+			})
+		}
+		running.Wait()
+		s.rest()
+		evicted := 0
+		for _, d := range s.ledger.Decisions() {
+			if d.Outcome == eviction.Pending {
+				t.Errorf("decision %d is pending", d.ID)
+			}
+			for _, v := range d.Victims {
+				if v.Evicted {
+					evicted++
+				}
+			}
+		}
+		counted := uint64(0)
+		for n := range maps.Values(s.ledger.Figures().Evictions) {
+			counted += n
+		}
+		if int(counted) != evicted || len(s.api.Disruptions()) > evicted {
+			t.Errorf("%d pods were evicted, the ledger has %d and counted %d", len(s.api.Disruptions()), evicted, counted)
+		}
+	})
+}
