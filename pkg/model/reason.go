@@ -35,6 +35,8 @@ const (
 	BackfillOff ReasonKind = "BackfillOff"
 	// SchedulingGated: too few members are free of scheduling gates.
 	SchedulingGated ReasonKind = "SchedulingGated"
+	// WaitingForVictims: pods that must make room for the job have not left yet.
+	WaitingForVictims ReasonKind = "WaitingForVictims"
 	// SchedulerError: an attempt ended in an error and is repeated after a back-off.
 	SchedulerError ReasonKind = "SchedulerError"
 )

@@ -101,7 +101,12 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 	if before := s.task(t.UID); t.Problem != "" && (before == nil || before.Problem != t.Problem) {
 		c.Malformed = append(c.Malformed, t)
 	}
-	if key, ok := s.jobOf[t.UID]; ok {
+	key, known := s.jobOf[t.UID]
+	if !known && t.Status == Pending && t.Pod.Status.NominatedNodeName != "" {
+		// Another process, or one before this, kept room for it.
+		t = t.nominated(t.Pod.Status.NominatedNodeName)
+	}
+	if known {
 		e := s.jobs[key]
 		before := e.job.Tasks[e.index[t.UID]]
 		switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
 )
 
 // table has one line a plugin. To add one: create its folder, add its line, add its args to pkg/apis/config if it has any.
@@ -22,6 +23,7 @@ var table = []struct {
 }{
 	{batchqueue.Name, func(e *engine.Engine) runtime.PluginFactory { return batchqueue.New(e) }},
 	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
+	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},
 }
 
 // Registry returns the plugins, all of which share the engine.

@@ -38,6 +38,31 @@ func (w *Writer) writePods(ctx context.Context, job *model.Job, reason model.Rea
 	return nil
 }
 
+// writeNominations brings the nominated nodes of a job's waiting pods in line with the room that is kept for them:
+// autoscalers look at them, and a scheduler that takes over keeps the room. What another scheduler has left there is cleared.
+func (w *Writer) writeNominations(ctx context.Context, job *model.Job) error {
+	if job.Counts.Placeable() == 0 {
+		return nil
+	}
+	for _, t := range w.placeable(job.Key) {
+		if t.Pod.Status.NominatedNodeName == t.Nominated {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": t.UID},
+			"status":   map[string]any{"nominatedNodeName": t.Nominated},
+		})
+		if err != nil {
+			return fmt.Errorf("encoding the nominated node of pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
+		}
+		_, err = w.kube.CoreV1().Pods(t.Pod.Namespace).Patch(ctx, t.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("writing the nominated node of pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
+		}
+	}
+	return nil
+}
+
 func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodScheduled {

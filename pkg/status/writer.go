@@ -232,6 +232,9 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 		}
 	}
 	w.say(job, reason)
+	if err := w.writeNominations(ctx, job); err != nil {
+		return err
+	}
 	if reason.FromNodes || job.Group == nil && reason != (model.Reason{}) {
 		return w.writePods(ctx, job, reason)
 	}

@@ -41,6 +41,8 @@ type Engine struct {
 
 	// Writer is nil before Start.
 	Writer *status.Writer
+	// Evictions is nil before Start, and when no plugin evicts.
+	Evictions *Evictions
 
 	options  Options
 	policies *policy.Set
@@ -48,9 +50,11 @@ type Engine struct {
 	complete chan struct{}
 	leading  chan struct{}
 	leadOnce sync.Once
-	// mu guards policies, timeout and start, which plugin factories set.
-	mu    sync.Mutex
-	start func() error
+	// mu guards policies, timeout, evicting, evictionArgs and start, which plugin factories set.
+	mu           sync.Mutex
+	start        func() error
+	evicting     []config.Action
+	evictionArgs *config.ReclaimArgs
 }
 
 // Options are what an engine can be given instead of what it takes by itself. The zero value is right for a scheduler
@@ -88,6 +92,11 @@ func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args
 		return err
 	}
 	e.policies, e.timeout = policies, args.AdmissionTimeout.Duration
+	for _, action := range args.Actions {
+		if action.Evicts() {
+			e.evicting = append(e.evicting, action)
+		}
+	}
 	e.start = sync.OnceValue(func() error { return e.build(ctx, handle) })
 	return nil
 }
@@ -122,10 +131,16 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
 	e.Writer = writer
+	if len(e.evicting) > 0 && e.evictionArgs == nil {
+		return fmt.Errorf("action %s evicts, and plugin %s, which does that, is not enabled: list it at multiPoint, before %s, or leave the action out",
+			e.evicting[0], names.Reclaim, names.Gang)
+	}
+	e.Evictions = e.newEvictions(handle, writer)
 	e.Dispatcher = dispatch.New(dispatch.Config{
 		State:            e.State,
 		Policies:         e.policies,
 		AdmissionTimeout: e.timeout,
+		Evicts:           len(e.evicting) > 0,
 		MayFit:           gang.MayFit,
 		Lead:             gang.TaskOrder(e.CompareTasks).Lead,
 		Activate:         func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
@@ -196,6 +211,10 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 	if !e.options.FlushedStatus {
 		e.Writer.StartEvents()
 		go e.Writer.Run(ctx)
+	}
+	if e.Evictions != nil {
+		go e.Evictions.Executor.Run(ctx)
+		go e.Evictions.expireAdopted(ctx)
 	}
 	e.Dispatcher.Run(ctx)
 }

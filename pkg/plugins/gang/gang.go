@@ -159,9 +159,7 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 	switch entry.Verdict {
 	case dispatch.Member:
 	case dispatch.Lead:
-		node, status := pl.lead(ctx, pod, gang.Request{
-			Job: entry.Job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
-		})
+		node, status := pl.lead(ctx, state, pod, entry)
 		if !status.IsSuccess() {
 			return nil, status
 		}
@@ -174,18 +172,26 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 }
 
 // lead plans the turn and returns the node of the leading pod.
-func (pl *Gang) lead(ctx context.Context, pod *corev1.Pod, request gang.Request) (string, *fwk.Status) {
-	logger, job := klog.FromContext(ctx), request.Job
-	plan, err := pl.planner.Plan(ctx, request)
+func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, entry dispatch.Entry) (string, *fwk.Status) {
+	logger, job := klog.FromContext(ctx), entry.Job
+	request := gang.Request{
+		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
+		Nominated: pl.engine.State.Nominated(),
+	}
+	plan, err := gang.Plan{Reason: entry.Limit}, error(nil)
+	if entry.Limit == (model.Reason{}) {
+		plan, err = pl.planner.Plan(ctx, request)
+	}
 	switch {
 	case err != nil:
 		pl.engine.Dispatcher.Errored(pod.UID, err)
 		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
 	case len(plan.Placements) == 0:
 		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Text())
-		reason := pl.engine.Dispatcher.Refused(pod.UID, plan.Reason)
-		return "", fwk.NewStatus(fwk.Unschedulable, reason.Message)
+		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner})
+		return "", fwk.NewStatus(fwk.Unschedulable, pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message)
 	}
+	pl.engine.Unnominate(plan.Placements)
 	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
 	for i, p := range plan.Placements {
 		pods[i], nodes[i] = p.Task.Pod, p.Node
@@ -211,8 +217,13 @@ func (pl *Gang) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, n
 
 var elsewhere = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) were not the one planned for the pod")
 
-// PostFilter learns that a planned node does not take its pod any more, and has the job planned again.
+// PostFilter ends a turn that was refused, and learns that a planned node does not take its pod any more, so that the job
+// is planned again.
 func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if r := RefusalOf(state); r != nil {
+		pl.engine.Dispatcher.Refused(pod.UID, r.Reason, r.Again)
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
 	if p := pinOf(state); p != nil {
 		klog.FromContext(ctx).V(3).Info("Planned node was lost, planning again", "job", model.JobOf(pod), "pod", klog.KObj(pod), "node", p.node)
 		pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))

@@ -137,13 +137,14 @@ func (d *Dispatcher) revive() time.Duration {
 	for _, w := range d.resting {
 		wake = min(wake, w.notBefore.Sub(now))
 	}
+	stir := d.stir(now)
 	for _, l := range d.lots {
-		if !l.parked {
-			continue
-		}
 		switch {
-		case l.helps&d.events != 0:
+		case !l.parked && !d.held[l]:
+			continue
+		case l.parked && l.helps&d.events != 0:
 			l.checks = len(settle)
+		case stir && l.starving:
 		case l.notBefore.IsZero():
 			continue
 		case l.notBefore.After(now):
@@ -151,7 +152,11 @@ func (d *Dispatcher) revive() time.Duration {
 			continue
 		}
 		l.parked = false
+		delete(d.held, l)
 		d.makeReady(l)
+	}
+	if d.stirred {
+		wake = min(wake, d.nextStir.Sub(now))
 	}
 	for _, at := range d.expiries {
 		wake = min(wake, max(0, at.Sub(now)))

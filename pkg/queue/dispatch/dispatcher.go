@@ -45,6 +45,8 @@ type Config struct {
 	Policies *policy.Set
 	// AdmissionTimeout is how long an admitted job may be without pods; zero for ever.
 	AdmissionTimeout time.Duration
+	// Evicts: some action evicts.
+	Evicts bool
 	// MayFit is a cheap necessary condition for a plan to succeed.
 	MayFit func(*model.Job, model.Totals) bool
 	// Lead is the task of a job whose pod leads its turn; nil when no task may be placed.
@@ -101,6 +103,10 @@ type Dispatcher struct {
 	// changed and events are what happened since the last advance.
 	changed map[model.JobKey]bool
 	events  model.Event
+	// stirred: pods were placed, or budgets changed, so that somebody may be there to be evicted; nextStir is when that
+	// is looked at.
+	stirred  bool
+	nextStir time.Time
 	// resting are jobs that sit out a back-off.
 	resting map[model.JobKey]*waiting
 	// reports, settlements, admissions and faults are collected under the lock and sent after it.
@@ -223,8 +229,8 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 		}
 		t.lead, t.lot = task.Pod, keyOf(job)
 		return Entry{
-			Verdict: Lead, Job: job, Turn: t.number,
-			Budget: d.cfg.Policies.Budget(d.queueOf(job), t.borrowing), NodesFirst: t.nodesFirst,
+			Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,
+			Budget: d.budgetFor(job, t.borrowing), NodesFirst: t.nodesFirst,
 		}
 	}
 	if m := t.members[uid]; m != nil && !m.done {
@@ -267,9 +273,22 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 	return node
 }
 
-// Refused ends the turn because the plan does not hold; the job's lot is parked. It returns the reason to give: that
-// of the first refusal as long as it is the same, so that messages do not change with every number.
-func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) model.Reason {
+// Settled returns the reason to give for a turn that is refused: that of the first refusal as long as it is the same, so
+// that messages do not change with every number.
+func (d *Dispatcher) Settled(lead types.UID, reason model.Reason) model.Reason {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		if l := d.lots[t.lot]; l != nil && l.reason.Same(reason) {
+			return l.reason
+		}
+	}
+	return reason
+}
+
+// Refused ends the turn because the plan does not hold; the job's lot is parked, until the time given at the latest unless
+// that is zero.
+func (d *Dispatcher) Refused(lead types.UID, reason model.Reason, again time.Time) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
 		d.end(TurnRefused)
@@ -285,11 +304,11 @@ func (d *Dispatcher) Refused(lead types.UID, reason model.Reason) model.Reason {
 			} else {
 				d.park(l, reason, t.events)
 			}
+			l.notBefore = earliest(l.notBefore, again)
 		}
 	}
 	d.mu.Unlock()
 	d.proceed()
-	return reason
 }
 
 // Reserved records that a member holds its node, and reports whether it must wait for others before it binds. The turn

@@ -236,7 +236,7 @@ func TestARefusedJobIsParkedUntilSomethingHelps(t *testing.T) {
 		d.submit("small", 1, 1, "1")
 		d.want("big-0")
 		d.Enter("big-0")
-		d.Refused("big-0", noRoom)
+		d.Refused("big-0", noRoom, time.Time{})
 		d.want("small-0")
 		if got := d.last("big"); got != noRoom {
 			t.Errorf("reported %v, want %v", got, noRoom)
@@ -260,7 +260,7 @@ func TestEqualJobsAreParkedTogether(t *testing.T) {
 		}
 		d.want("job0-0")
 		d.Enter("job0-0")
-		d.Refused("job0-0", noRoom)
+		d.Refused("job0-0", noRoom, time.Time{})
 		// One plan answered for all five.
 		d.want()
 		for i := range 5 {
@@ -279,7 +279,7 @@ func TestEventsDuringATurnAreNotMissed(t *testing.T) {
 		d.Enter("big-0")
 		// The node comes while the plan is made without it.
 		d.addNode("node-1", "8")
-		d.Refused("big-0", noRoom)
+		d.Refused("big-0", noRoom, time.Time{})
 		d.want("big-0")
 	})
 }
@@ -290,22 +290,22 @@ func TestARefusalRightAfterAnEventIsChecked(t *testing.T) {
 		d.submit("big", 3, 1, "4")
 		d.want("big-0")
 		d.Enter("big-0")
-		d.Refused("big-0", noRoom)
+		d.Refused("big-0", noRoom, time.Time{})
 		d.want()
 		d.addNode("node-1", "8")
 		d.want("big-0")
 		d.Enter("big-0")
 		// The scheduler's cache may not have had the node yet: two more attempts, then silence.
-		d.Refused("big-0", noRoom)
+		d.Refused("big-0", noRoom, time.Time{})
 		time.Sleep(150 * time.Millisecond)
 		d.want("big-0")
 		d.Enter("big-0")
-		d.Refused("big-0", noRoom)
+		d.Refused("big-0", noRoom, time.Time{})
 		d.want()
 		time.Sleep(1100 * time.Millisecond)
 		d.want("big-0")
 		d.Enter("big-0")
-		d.Refused("big-0", noRoom)
+		d.Refused("big-0", noRoom, time.Time{})
 		time.Sleep(time.Hour)
 		d.want()
 	})
@@ -343,7 +343,7 @@ func TestAJobWhoseNodeWasLostIsPlannedAgainFirst(t *testing.T) {
 		d.submit("older", 1, 9, "8")
 		d.want("older-0")
 		d.Enter("older-0")
-		d.Refused("older-0", noRoom)
+		d.Refused("older-0", noRoom, time.Time{})
 		d.submit("b", 1, 5, "1")
 		d.submit("a", 2, 2, "1")
 		d.want("b-0")

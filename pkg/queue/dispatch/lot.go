@@ -54,8 +54,12 @@ type lot struct {
 	reason model.Reason
 	// checks is how often the lot is still to be tried again after an event, see settle.
 	checks int
-	// notBefore is when a parked lot is tried again though nothing happened; zero: never.
+	// notBefore is when a lot that is parked or held is tried again though nothing happened; zero: never.
 	notBefore time.Time
+	// starving: evictions might help the lot's jobs, once somebody can be evicted.
+	starving bool
+	// appealed is when it was last looked for victims.
+	appealed time.Time
 }
 
 // Position implements heap.Element.
@@ -70,7 +74,8 @@ type lotKey struct {
 }
 
 // keyOf digests what a plan for the job depends on besides the nodes: what it must place and what it may choose from.
-// A job that has members on nodes may be bound to them by affinity, and is a lot of its own.
+// A job that has members on nodes may be bound to them by affinity, and one for which room is kept has nodes of its own:
+// each is a lot of its own.
 func keyOf(j *model.Job) lotKey {
 	h := sha256.New()
 	number := func(n int) {
@@ -89,7 +94,7 @@ func keyOf(j *model.Job) lotKey {
 		h.Write(demand.Class[:])
 		number(min(demand.Count, max(1, r.Tasks)))
 	}
-	if j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 {
+	if j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 || j.Counts.Nominated > 0 {
 		h.Write([]byte(j.Key.String()))
 	}
 	key := lotKey{queue: j.Queue}

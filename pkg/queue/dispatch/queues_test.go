@@ -74,7 +74,7 @@ func (d *desk) run() []types.UID {
 		}
 		entry := d.Enter(taken[0])
 		if !gang.MayFit(entry.Job, d.state.Totals()) {
-			d.Refused(taken[0], noRoom)
+			d.Refused(taken[0], noRoom, time.Time{})
 			continue
 		}
 		leads = append(leads, taken[0])

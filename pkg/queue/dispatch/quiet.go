@@ -48,9 +48,12 @@ func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 		at(expiry)
 	}
 	for _, l := range d.lots {
-		if l.parked && !l.notBefore.IsZero() {
+		if (l.parked || d.held[l]) && !l.notBefore.IsZero() {
 			at(l.notBefore)
 		}
+	}
+	if d.stirred {
+		at(d.nextStir)
 	}
 	return quiet, next
 }

@@ -4,7 +4,10 @@
 package dispatch
 
 import (
+	"time"
+
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 )
 
@@ -31,22 +34,27 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	limit := d.limited(w.job.Job, borrowing)
 	fits := d.cfg.MayFit(w.job.Job, totals)
 	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
-	if limit != (model.Reason{}) && (fits || d.bounded(w.job.Job)) {
-		d.hold(l, limit)
-		return nil
-	}
+	barred := limit != (model.Reason{}) && (fits || d.bounded(w.job.Job))
 	// The first attempt is a full plan even when it must fail: its reason says what is short where.
-	if !fits && l.reason.FromNodes {
-		d.park(l, l.reason, 0)
+	if hopeless := !fits && l.reason.FromNodes; (barred || hopeless) && !d.mayAppeal(l) {
+		if barred {
+			d.hold(l, limit)
+		} else {
+			d.park(l, l.reason, 0)
+		}
 		return nil
 	}
 	if job := d.job(w.job.Key); job != nil {
 		if lead := d.cfg.Lead(job); lead != nil {
 			d.turns++
-			return &turn{
+			t := &turn{
 				number: d.turns, job: job.Key, lead: lead.Pod, progress: d.cfg.Clock.Now(),
 				borrowing: borrowing, nodesFirst: limit != (model.Reason{}),
 			}
+			if barred {
+				t.limit = limit
+			}
+			return t
 		}
 	}
 	// The job changed since it was taken in, and will be taken in again.
@@ -62,12 +70,22 @@ func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
 		return model.Reason{}
 	}
 	policies, q := d.cfg.Policies, d.queueOf(job)
+	if job.Counts.Nominated > 0 {
+		return d.budgetFor(job, borrowing).Refuses(need)
+	}
 	if !borrowing {
 		if reason := policies.Overused(q); reason != (model.Reason{}) {
 			return reason
 		}
 	}
 	return policies.Refuses(q, need, borrowing)
+}
+
+// budgetFor is what the job's queue may take for it, with what is kept for the job given back.
+func (d *Dispatcher) budgetFor(job *model.Job, borrowing bool) *policy.Budget {
+	b := d.cfg.Policies.Budget(d.queueOf(job), borrowing)
+	b.Release(job.Queue, job.Usage.Reserved)
+	return b
 }
 
 // bounded reports whether capability refuses what the job's next turn needs, so that more nodes would not help. In a tree
@@ -86,6 +104,7 @@ func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 	d.unready(l)
 	d.cfg.Recorder.Parked(reason.Kind)
 	d.held[l] = true
+	l.notBefore = time.Time{}
 	job := l.best().job.Job
 	l.outgrows = d.cfg.Policies.Outgrows(d.queueOf(job), job)
 	d.give(l, reason)

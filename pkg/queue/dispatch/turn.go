@@ -30,6 +30,8 @@ type turn struct {
 	borrowing bool
 	// nodesFirst: the queue has no room, and neither have the nodes, of which the plan is to tell.
 	nodesFirst bool
+	// limit is what keeps the queue from holding the job; the turn is for having others of the queue evicted.
+	limit model.Reason
 	// fragile: no member may bind before all are reserved.
 	fragile bool
 	// events are those that happened since the turn began; a plan made before them may have missed them.
@@ -56,6 +58,8 @@ const (
 	TurnPlaced TurnResult = "placed"
 	// TurnRefused: the plan did not hold.
 	TurnRefused TurnResult = "refused"
+	// TurnPipelined: others are evicted, and their room is kept for the job.
+	TurnPipelined TurnResult = "pipelined"
 	// TurnBroken: a member was lost, or planning failed.
 	TurnBroken TurnResult = "broken"
 )
@@ -79,6 +83,8 @@ type Entry struct {
 	// Job is what a lead plans for, and Budget what its queue may take.
 	Job    *model.Job
 	Budget *policy.Budget
+	// Limit is what the queue's limits say; when it is not zero there is no use in planning without evictions.
+	Limit model.Reason
 	// NodesFirst: the budget is to be looked at only if the nodes have room.
 	NodesFirst bool
 	// Node is where a member goes.

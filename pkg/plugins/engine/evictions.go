@@ -1,0 +1,329 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/status"
+)
+
+// Evictions carries decisions to evict out and follows what becomes of them: it keeps the victims' room for the
+// beneficiary until that has it, or until it is clear that it never will.
+type Evictions struct {
+	Ledger   *eviction.Ledger
+	Executor *eviction.Executor
+
+	state   *model.State
+	handle  framework.Framework
+	clock   clock.WithTicker
+	timeout time.Duration
+	// mu guards awaits; it is never held while calling out.
+	mu     sync.Mutex
+	awaits map[model.JobKey]await
+}
+
+// await is what a job for which room is kept waits for.
+type await struct {
+	members []types.UID
+	// pods are those that have to leave, by UID, with the nodes they are on.
+	pods map[types.UID]string
+	// until is when they should all be gone.
+	until time.Time
+}
+
+// ConfigureEvictions gives the engine what evictions are carried out by; the first call decides.
+func (e *Engine) ConfigureEvictions(args *config.ReclaimArgs) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.evictionArgs == nil {
+		e.evictionArgs = args
+	}
+}
+
+// newEvictions builds what carries out evictions; nil when no plugin evicts.
+func (e *Engine) newEvictions(handle framework.Framework, writer *status.Writer) *Evictions {
+	args := e.evictionArgs
+	if args == nil {
+		return nil
+	}
+	ev := &Evictions{
+		Ledger: eviction.NewLedger(int(args.LedgerSize), args.QueueCooldown.Duration),
+		state:  e.State, handle: handle, clock: e.options.Clock, timeout: args.VictimTimeout.Duration,
+		awaits: map[model.JobKey]await{},
+	}
+	ev.Executor = eviction.NewExecutor(eviction.Config{
+		Ledger: ev.Ledger, Client: handle.ClientSet(), Writer: writer, Clock: e.options.Clock,
+		Concurrency: int(args.EvictionConcurrency), VictimTimeout: args.VictimTimeout.Duration,
+		Refused: func(d *eviction.Decision, _ *eviction.Victim, _ error) { ev.abandon(d.Beneficiary) },
+	})
+	metrics.RegisterEvictions(ev.Ledger)
+	e.State.Observe(ev.follow)
+	return ev
+}
+
+// World is what the search for victims for a job of a queue looks at besides queues and jobs.
+func (ev *Evictions) World(queue string) policy.EvictionWorld {
+	now := ev.clock.Now()
+	return policy.EvictionWorld{
+		Now: now, Budgets: ev.state.Budgets, Refused: ev.Ledger.Refusal,
+		BarredQueues: func(victims string) time.Time { return ev.Ledger.Cooldown(victims, queue, now) },
+	}
+}
+
+// Victims returns what is known of the pods on nodes, as of now.
+func (ev *Evictions) Victims() func(types.UID) model.Victim {
+	snapshot := ev.state.Snapshot()
+	return func(uid types.UID) model.Victim {
+		task := ev.state.Task(uid)
+		if task == nil {
+			return model.Victim{}
+		}
+		return model.Victim{Task: task, Job: snapshot.Job(task.Job)}
+	}
+}
+
+// Search is the search for victims for a refused turn.
+func (ev *Evictions) Search(r gang.Request, trial gang.Trial) gang.Search {
+	return gang.Search{
+		Request: r, Trial: trial, Victim: ev.Victims(), Leaving: ev.state.Leaving(), Now: ev.clock.Now(), Patience: ev.timeout,
+	}
+}
+
+// Commit carries a statement out: from now on its victims are leaving and their room is the job's.
+func (ev *Evictions) Commit(ctx context.Context, action config.Action, job *model.Job, st gang.Statement) error {
+	now := ev.clock.Now()
+	nominations := make([]model.Nomination, len(st.Placements))
+	d := eviction.Decision{Action: string(action), Beneficiary: job.Key, Queue: job.Queue}
+	for i, p := range st.Placements {
+		nominations[i] = model.Nomination{UID: p.Task.UID, Node: p.Node}
+		d.Members = append(d.Members, eviction.Member{
+			UID: p.Task.UID, Namespace: p.Task.Pod.Namespace, Name: p.Task.Pod.Name, Node: p.Node, Request: p.Task.Request,
+		})
+	}
+	uids := make([]types.UID, len(st.Victims))
+	for i, v := range st.Victims {
+		uids[i] = v.Task.UID
+		d.Victims = append(d.Victims, ev.victim(v, action))
+	}
+	for reason, n := range st.Kept {
+		d.Kept = append(d.Kept, eviction.Kept{Reason: reason, Pods: n})
+	}
+	slices.SortFunc(d.Kept, func(a, b eviction.Kept) int {
+		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Reason, b.Reason))
+	})
+
+	ev.await(job.Key, st, now)
+	var decision *eviction.Decision
+	if len(d.Victims) > 0 {
+		decision = ev.Ledger.Begin(now, d)
+	}
+	ev.state.Pipeline(nominations, uids)
+	logger := klog.FromContext(ctx)
+	for _, p := range st.Placements {
+		info, err := framework.NewPodInfo(p.Task.Pod)
+		if err != nil {
+			return fmt.Errorf("reading pod %s/%s: %w", p.Task.Pod.Namespace, p.Task.Pod.Name, err)
+		}
+		ev.handle.AddNominatedPod(logger, info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: p.Node})
+	}
+	if decision != nil {
+		logger.V(2).Info("Evicting", "job", job.Key, "queue", job.Queue, "action", action, "pods", len(uids), "decision", decision.ID)
+		ev.Executor.Execute(decision)
+	}
+	return nil
+}
+
+func (ev *Evictions) victim(v model.Victim, action config.Action) *eviction.Victim {
+	victim := &eviction.Victim{
+		Pod: v.Task.Pod, UID: v.Task.UID, Job: v.Job.Key, Queue: v.Job.Queue, Node: v.Task.Node, Request: v.Task.Request,
+		Why: string(action),
+	}
+	for _, b := range ev.state.Budgets(v.Task.Pod.Namespace) {
+		victim.Budgeted = victim.Budgeted || b.Selector.Matches(labels.Set(v.Task.Pod.Labels))
+	}
+	return victim
+}
+
+// await records what a job waits for: the victims, and what leaves its nodes anyway.
+func (ev *Evictions) await(key model.JobKey, st gang.Statement, now time.Time) {
+	a := await{pods: map[types.UID]string{}, until: now}
+	nodes := map[string]bool{}
+	for _, p := range st.Placements {
+		a.members = append(a.members, p.Task.UID)
+		nodes[p.Node] = true
+	}
+	for _, v := range st.Victims {
+		a.pods[v.Task.UID] = v.Task.Node
+		a.until = later(a.until, now.Add(grace(v.Task.Pod)))
+	}
+	for _, l := range ev.state.Leaving() {
+		if nodes[l.Node] {
+			a.pods[l.UID] = l.Node
+			a.until = later(a.until, l.Until)
+		}
+	}
+	a.until = a.until.Add(ev.timeout)
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	if before, ok := ev.awaits[key]; ok {
+		a.members = append(a.members, before.members...)
+		for uid, node := range before.pods {
+			a.pods[uid] = node
+		}
+		a.until = later(a.until, before.until)
+	}
+	ev.awaits[key] = a
+}
+
+// grace is how long a pod may take to end.
+func grace(pod *corev1.Pod) time.Duration {
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Awaited says how many pods have yet to leave for a job for which room is kept, and until when that is believed. When
+// none is left, or the time is over, and the job still does not fit, the room does not help: it is given up.
+func (ev *Evictions) Awaited(job *model.Job) (left int, until time.Time) {
+	now := ev.clock.Now()
+	ev.mu.Lock()
+	a, ok := ev.awaits[job.Key]
+	ev.mu.Unlock()
+	if ok && now.Before(a.until) {
+		nodes := ev.handle.SnapshotSharedLister().NodeInfos()
+		for uid, node := range a.pods {
+			if info, err := nodes.Get(node); err == nil && onNode(info, uid) {
+				left++
+			}
+		}
+	}
+	if left == 0 {
+		ev.abandon(job.Key)
+	}
+	return left, a.until
+}
+
+func onNode(info fwk.NodeInfo, uid types.UID) bool {
+	return slices.ContainsFunc(info.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == uid })
+}
+
+// abandon gives up the room that is kept for a job. Victims that nobody has been asked to evict stay.
+func (ev *Evictions) abandon(key model.JobKey) {
+	ev.mu.Lock()
+	delete(ev.awaits, key)
+	ev.mu.Unlock()
+	ev.spare(ev.Ledger.Cancel(key, ev.clock.Now()))
+	job := ev.state.Job(key)
+	if job == nil {
+		return
+	}
+	var uids []types.UID
+	for _, t := range job.Tasks {
+		if t.Nominated != "" {
+			uids = append(uids, t.UID)
+			ev.handle.DeleteNominatedPodIfExists(t.Pod)
+		}
+	}
+	if len(uids) > 0 {
+		ev.state.Denominate(uids...)
+	}
+}
+
+func (ev *Evictions) spare(victims []*eviction.Victim) {
+	for _, v := range victims {
+		ev.state.Spare(v.UID)
+	}
+}
+
+// follow observes the model: victims that are gone, jobs that have started or do not wait any more.
+func (ev *Evictions) follow(c model.Change) {
+	for _, uid := range c.Tasks {
+		if t := ev.state.Task(uid); t == nil || t.Completed() {
+			ev.Ledger.Gone(uid)
+		}
+	}
+	for _, key := range c.Jobs {
+		ev.mu.Lock()
+		a, ok := ev.awaits[key]
+		ev.mu.Unlock()
+		if !ok {
+			continue
+		}
+		if job := ev.state.Head(key); job != nil && job.Counts.Nominated > 0 {
+			continue
+		}
+		ev.mu.Lock()
+		delete(ev.awaits, key)
+		ev.mu.Unlock()
+		now := ev.clock.Now()
+		if slices.ContainsFunc(a.members, ev.placed) {
+			ev.spare(ev.Ledger.Started(key, now))
+		} else {
+			ev.spare(ev.Ledger.Cancel(key, now))
+		}
+	}
+}
+
+// placed reports whether a task holds a node, or did.
+func (ev *Evictions) placed(uid types.UID) bool {
+	t := ev.state.Task(uid)
+	return t != nil && (t.Status.HoldsNode() || t.Completed())
+}
+
+// Unnominate takes back, as far as the filters of the profiles are concerned, the room that is kept for tasks which are
+// about to get a node, that one or another.
+func (e *Engine) Unnominate(placements []gang.Placement) {
+	for _, p := range placements {
+		if p.Task.Nominated != "" {
+			e.Evictions.handle.DeleteNominatedPodIfExists(p.Task.Pod)
+		}
+	}
+}
+
+// expireAdopted gives up, some time after the start, the room that was kept for tasks when the scheduler came up: who
+// decided that is gone, and no turn may come that would find out.
+func (ev *Evictions) expireAdopted(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-ev.clock.After(ev.timeout):
+	}
+	for _, t := range ev.state.Nominated() {
+		ev.mu.Lock()
+		_, known := ev.awaits[t.Job]
+		ev.mu.Unlock()
+		if !known {
+			ev.handle.DeleteNominatedPodIfExists(t.Pod)
+			ev.state.Denominate(t.UID)
+		}
+	}
+}

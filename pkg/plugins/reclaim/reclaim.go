@@ -1,0 +1,163 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reclaim is the plugin Reclaim: when there is no room for the tasks of a turn it looks for pods that may be
+// evicted for them, by the actions preempt, reclaim, gangpreempt and gangreclaim as they are configured, and has them
+// evicted if that lets the whole gang start.
+package reclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+)
+
+// Reclaim makes room.
+type Reclaim struct {
+	handle framework.Framework
+	engine *engine.Engine
+}
+
+var (
+	_ fwk.PostFilterPlugin  = &Reclaim{}
+	_ fwk.EnqueueExtensions = &Reclaim{}
+)
+
+// Name is the plugin's name in a KubeSchedulerConfiguration.
+const Name = names.Reclaim
+
+// New returns the factory of the plugin. All profiles share what carries out evictions, by the arguments of the first.
+func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+	return func(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		args, ok := obj.(*config.ReclaimArgs)
+		if !ok {
+			return nil, fmt.Errorf("want args to be of type ReclaimArgs, got %T", obj)
+		}
+		if err := validation.ValidateReclaimArgs(nil, args); err != nil {
+			return nil, err
+		}
+		f, ok := handle.(framework.Framework)
+		if !ok {
+			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
+		}
+		e.ConfigureEvictions(args)
+		return &Reclaim{handle: f, engine: e}, nil
+	}
+}
+
+// Name returns the plugin's name.
+func (pl *Reclaim) Name() string { return Name }
+
+// EventsToRegister returns no events, as for Gang. All plugins exist by the time it is called, so it also checks their
+// order: the last plugin at PostFilter ends the turn.
+func (pl *Reclaim) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	var order []string
+	for _, p := range pl.handle.ListPlugins().PostFilter.Enabled {
+		order = append(order, p.Name)
+	}
+	if i, j := slices.Index(order, Name), slices.Index(order, names.Gang); i < 0 || j < i {
+		return nil, fmt.Errorf("profile %q: plugin %s must come before %s at postFilter, where the order is %v: list it before %s at multiPoint",
+			pl.handle.ProfileName(), Name, names.Gang, order, names.Gang)
+	}
+	return nil, nil
+}
+
+// PostFilter makes room for a turn that was refused, if the policies allow that. Otherwise the reason tells why.
+func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	refusal := gang.RefusalOf(state)
+	if refusal == nil {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	job, actions := pl.engine.Dispatcher.Appeal(pod.UID)
+	if job == nil {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	if job.Counts.Nominated > 0 && !pl.wait(job, refusal) {
+		// The room kept for it did not help. Its next turn, which is about to come, begins anew.
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	var kept error
+	for _, action := range actions {
+		done, why, err := pl.try(ctx, pod, job, action, refusal)
+		switch {
+		case err != nil:
+			pl.engine.Dispatcher.Errored(pod.UID, err)
+			return nil, fwk.AsStatus(err)
+		case done:
+			pl.engine.Dispatcher.Pipelined(pod.UID)
+			return nil, fwk.NewStatus(fwk.Success)
+		case why != "":
+			kept = errors.Join(kept, fmt.Errorf("%s: %s", action, why))
+		}
+	}
+	if kept != nil && job.Counts.Nominated == 0 {
+		refusal.Explain(kept)
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// wait reports whether the job still waits for pods to leave, and makes that the reason.
+func (pl *Reclaim) wait(job *model.Job, refusal *gang.Refusal) bool {
+	left, until := pl.engine.Evictions.Awaited(job)
+	if left == 0 {
+		return false
+	}
+	refusal.Reason = model.Reason{Kind: model.WaitingForVictims, Message: fmt.Sprintf(
+		"room is kept for %d tasks; %d pods have yet to leave it", job.Counts.Nominated, left)}
+	refusal.Again = until
+	return true
+}
+
+// try looks for victims by one action and has them evicted. Otherwise it says why there are none.
+func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, action config.Action, refusal *gang.Refusal) (done bool, why string, err error) {
+	ev := pl.engine.Evictions
+	trial := pl.engine.Dispatcher.Trial(pod.UID, action, ev.World(job.Queue))
+	if trial == nil {
+		return false, "", nil
+	}
+	need := job.Need()
+	need.Sub(job.Usage.Reserved)
+	if reason := trial.Entitled(need); reason != (model.Reason{}) {
+		return false, reason.Message, nil
+	}
+	began := time.Now()
+	statement, err := refusal.Planner.Evict(ctx, ev.Search(refusal.Request, trial))
+	if err != nil {
+		return false, "", fmt.Errorf("looking for victims for job %s: %w", job.Key, err)
+	}
+	klog.FromContext(ctx).V(3).Info("Looked for victims", "job", job.Key, "action", action, "took", time.Since(began),
+		"victims", len(statement.Victims), "tasks", len(statement.Placements), "why", statement.Why)
+	metrics.PreemptionAttempt(len(statement.Victims))
+	refusal.Again = earliest(refusal.Again, trial.Again())
+	if len(statement.Placements) == 0 {
+		return false, statement.Why, nil
+	}
+	if err := ev.Commit(ctx, action, job, statement); err != nil {
+		return false, "", err
+	}
+	return true, "", nil
+}
+
+// earliest returns the earlier of two times; zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

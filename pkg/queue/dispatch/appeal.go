@@ -1,0 +1,109 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+)
+
+// A turn that is refused may appeal: have others evicted so that its tasks fit. The search for victims runs in the same
+// scheduling cycle, outside the dispatcher.
+
+// appealPause is the least time between two searches for victims for the same lot, and between two looks at all lots for
+// which there may be new victims: a busy cluster places pods all the time.
+const appealPause = time.Second
+
+// mayAppeal reports whether it may help to look for victims for a lot now, as far as a glance at the queues tells. If it is
+// too soon, the lot is looked at again later.
+func (d *Dispatcher) mayAppeal(l *lot) bool {
+	policies, job := d.cfg.Policies, l.best().job.Job
+	if !d.cfg.Evicts || job.Counts.Nominated > 0 {
+		return d.cfg.Evicts
+	}
+	l.starving = policies.Starving(job)
+	return l.starving && !d.tooSoon(l) && len(policies.MayEvict(job)) > 0
+}
+
+// tooSoon reports whether victims for a lot were looked for just now, and has it looked at again when they may be.
+func (d *Dispatcher) tooSoon(l *lot) bool {
+	again := l.appealed.Add(appealPause)
+	if !again.After(d.cfg.Clock.Now()) {
+		return false
+	}
+	if d.stirred = true; d.nextStir.Before(again) {
+		d.nextStir = again
+	}
+	return true
+}
+
+// stir reports whether lots are to be looked at for which there may be new victims.
+func (d *Dispatcher) stir(now time.Time) bool {
+	if d.events&(model.PodPlaced|model.BudgetChanged) != 0 && d.cfg.Evicts {
+		d.stirred = true
+	}
+	if !d.stirred || d.nextStir.After(now) {
+		return false
+	}
+	d.stirred, d.nextStir = false, now.Add(appealPause)
+	return true
+}
+
+// Appeal returns the job of a turn that is about to be refused and the actions, in order, by which others may be evicted
+// for it; none when the job has to wait.
+func (d *Dispatcher) Appeal(lead types.UID) (*model.Job, []config.Action) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	job := d.appellant(lead)
+	if job == nil {
+		return nil, nil
+	}
+	l := d.lots[d.turn.lot]
+	if !d.cfg.Evicts || l == nil || !d.cfg.Policies.Starving(job) || d.tooSoon(l) {
+		return job, nil
+	}
+	l.starving, l.appealed = true, d.cfg.Clock.Now()
+	return job, d.cfg.Policies.MayEvict(job)
+}
+
+// Trial begins a trial for the job whose turn the pod leads; nil when the turn is over.
+func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.EvictionWorld) *policy.Trial {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	job := d.appellant(lead)
+	if job == nil {
+		return nil
+	}
+	return d.cfg.Policies.Trial(action, job, world)
+}
+
+func (d *Dispatcher) appellant(lead types.UID) *model.Job {
+	if d.turn == nil || d.turn.lead.UID != lead || d.turn.members != nil {
+		return nil
+	}
+	return d.job(d.turn.job)
+}
+
+// Pipelined ends the turn because others are evicted for it. The model must have been told before.
+func (d *Dispatcher) Pipelined(lead types.UID) {
+	d.mu.Lock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		d.end(TurnPipelined)
+	}
+	d.mu.Unlock()
+	d.proceed()
+}
+
+// earliest returns the earlier of two times; zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
