@@ -98,20 +98,27 @@ func (e *evictor) allFit(ctx context.Context, u unit) bool {
 		if !touched[placed.Node] && !c.looksAround && len(a.overlay.repelling) == 0 {
 			continue
 		}
-		if !e.fitsWithout(ctx, c, i) {
+		if !e.fitsBeside(ctx, c, i, u) {
 			return false
 		}
 	}
 	return true
 }
 
-// fitsWithout reports whether a placed task would still be let onto its node if it were not there yet.
-func (e *evictor) fitsWithout(ctx context.Context, c *class, placed int) bool {
+// fitsBeside reports whether a placed task would still be let onto its node, with a unit back there, if it were not there
+// yet.
+func (e *evictor) fitsBeside(ctx context.Context, c *class, placed int, u unit) bool {
 	a := e.attempt
 	p := a.overlay.added[len(a.overlay.added)-len(a.placed)+placed]
 	info := a.overlay.at(p.node).Snapshot()
 	if a.planner.RemovePod(info, p.pod.GetPod()) != nil {
 		return false
+	}
+	for _, r := range u.pods {
+		// Nodes do not count who uses a port: what the task took away with it has to be put back.
+		if r.node == p.node && a.planner.RemovePod(info, r.pod.GetPod()) == nil {
+			info.AddPodInfo(r.pod)
+		}
 	}
 	state := c.state
 	if c.looksAround {

@@ -84,6 +84,12 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 		return err
 	}
 	metrics.Register(e.Dispatcher)
+	if e.Evictions != nil {
+		metrics.RegisterEvictions(e.Evictions.Ledger)
+		if err := e.Evictions.Ledger.Serve(); err != nil {
+			return fmt.Errorf("serving the ledger of evictions: %w", err)
+		}
+	}
 	LeadWhenScheduling(e, sched)
 	if err := eventsBehindBinds(ctx, cc.KubeConfig, sched); err != nil {
 		return err

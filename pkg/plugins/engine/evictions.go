@@ -22,7 +22,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
-	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/status"
@@ -77,7 +76,6 @@ func (e *Engine) newEvictions(handle framework.Framework, writer *status.Writer)
 		Concurrency: int(args.EvictionConcurrency), VictimTimeout: args.VictimTimeout.Duration,
 		Refused: func(d *eviction.Decision, _ *eviction.Victim, _ error) { ev.abandon(d.Beneficiary) },
 	})
-	metrics.RegisterEvictions(ev.Ledger)
 	e.State.Observe(ev.follow)
 	return ev
 }
