@@ -46,7 +46,7 @@ func job(name string) model.JobKey {
 // uids are the UIDs of pods of which each is named like its UID.
 func victims(names, queue string) []*eviction.Victim {
 	var list []*eviction.Victim
-	for _, name := range strings.Split(names, ",") {
+	for name := range strings.SplitSeq(names, ",") {
 		of, _, _ := strings.Cut(name, "-")
 		list = append(list, &eviction.Victim{
 			Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}, UID: types.UID(name), Job: job(of), Queue: queue,
