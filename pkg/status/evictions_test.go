@@ -33,11 +33,13 @@ func TestEvictionsAreToldOnWhatTheyConcern(t *testing.T) {
 			[]string{
 				"Normal Evict on PodGroup train: Pod train-0 is evicted, " + forSingle + "its room",
 				"Warning Evict on Pod train-0: Pod is evicted, " + forSingle + "its room",
-			}, nil,
+			},
+			nil,
 		},
 		"a pod without one": {
 			func(d *desk) { d.Evicted(newPod("single"), single, reclaim) },
-			[]string{"Warning Evict on Pod single: Pod is evicted, " + forTrain + "its room"}, nil,
+			[]string{"Warning Evict on Pod single: Pod is evicted, " + forTrain + "its room"},
+			nil,
 		},
 		"a PodGroup that gets the room, and the queues": {
 			func(d *desk) { d.Evicting(reclaim, map[string]int{"default": 4, "q": 1}) },
