@@ -6,6 +6,7 @@ package model
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,6 +71,19 @@ func (t *Task) CoolsUntil() time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// Index is the number at the end of a pod name of at least three parts ("train-worker-7"), -1 of a name without one.
+func (t *Task) Index() int {
+	last := strings.LastIndexByte(t.Pod.Name, '-')
+	if last < 0 || strings.IndexByte(t.Pod.Name[:last], '-') < 0 {
+		return -1
+	}
+	n, err := strconv.Atoi(t.Pod.Name[last+1:])
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
 }
 
 // annotation returns what the PodGroup says under a key, as an annotation or, if asked, as a label.

@@ -68,7 +68,9 @@ type court struct {
 func (c *court) inside() bool { return c.action == config.Preempt || c.action == config.GangPreempt }
 
 // ofGangs reports whether the action looks at whole jobs.
-func (c *court) ofGangs() bool { return c.action == config.GangPreempt || c.action == config.GangReclaim }
+func (c *court) ofGangs() bool {
+	return c.action == config.GangPreempt || c.action == config.GangReclaim
+}
 
 // offers reports whether anybody can be a victim as far as the tiers go.
 func (c *court) offers() bool { return len(c.selectors) > 0 }

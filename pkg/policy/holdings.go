@@ -155,49 +155,17 @@ func (s *Set) ahead(q *account.Queue) bool {
 	return false
 }
 
-// gains is what a job that is not let in yet could have others evicted for: what jobs of lower priority hold in its queue,
-// and what queues hold beyond their due that may be reclaimed from, as far as actions are configured that evict so. Below
-// nil it is all of it; below a queue it is what that queue and those below it would hold less, not counting what is placed
-// beyond the minimums of jobs, which admission does not count as held in the first place.
-//
-// Volcano's votes on admission do not know of evictions, so that in a full cluster a job that could take what it is due
-// is not let in, and one that is not let in takes nothing (volcano-sh/volcano#991).
-func (s *Set) gains(q *account.Queue, job *model.Job, below *account.Queue) (sum resource.Vector) {
-	if s.holdings == nil {
-		return nil
-	}
-	inside, across := false, false
-	for _, action := range s.actions {
-		c := s.court(action)
-		inside = inside || c.inside() && c.byPriority
-		across = across || !c.inside() && c.offers()
-	}
-	if inside {
-		for _, level := range s.holdings.queues[q.Name] {
-			if level.priority < job.Priority {
-				if below == nil {
-					sum.Add(level.held)
-				} else {
-					sum.Add(level.minimum)
-				}
-			}
-		}
-	}
-	if !across || s.entitled(q, job, job.Claim()) != (model.Reason{}) {
-		return sum
-	}
-	for _, other := range s.book.Queues() {
-		if other == q || !mayLose(other) || below != nil && (below == q || !below.Above(other)) {
-			continue
-		}
-		for _, a := range other.Own.Allocated {
-			spare := a.Value - int64(other.Deserved.Get(a.Name))
-			if below != nil {
-				spare -= other.Own.Elastic.Get(a.Name)
-			}
-			if spare > 0 {
-				sum.Add(resource.Vector{{Name: a.Name, Value: spare}})
-			}
+// lower is what jobs of the queue hold that have a lower priority than a job; if asked, without what is placed beyond
+// their minimums.
+func (h *holdings) lower(job *model.Job, minimum bool) (sum resource.Vector) {
+	for i := range h.queues[job.Queue] {
+		switch l := &h.queues[job.Queue][i]; {
+		case l.priority >= job.Priority:
+			return sum
+		case minimum:
+			sum.Add(l.minimum)
+		default:
+			sum.Add(l.held)
 		}
 	}
 	return sum

@@ -37,15 +37,10 @@ func (o *orders) Rank(job *model.Job) *Ranked {
 // CompareJobs is the whole order of the jobs of a queue, negative when a goes first: the first policy with an opinion
 // decides; then the older job, then the smaller UID.
 func (o *orders) CompareJobs(a, b *Ranked) int {
-	if c := o.opinion(a, b); c != 0 {
+	if c := firstNonZero(o.jobs, func(p JobOrderer) int { return p.CompareJobs(a, b) }); c != 0 {
 		return c
 	}
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
-}
-
-// opinion is what policies say to the order of two jobs; zero without an opinion.
-func (o *orders) opinion(a, b *Ranked) int {
-	return firstNonZero(o.jobs, func(p JobOrderer) int { return p.CompareJobs(a, b) })
 }
 
 // CompareQueues is the whole order of queues, negative when a goes first: the first policy with an opinion decides;

@@ -143,22 +143,26 @@ func (p capacity) onEqualFooting(t *Trial, h *holder) bool {
 // keepsDue reports whether a queue would still hold its due of some resource that the beneficiary asks for after giving
 // up a request: that is what makes it a victim. Volcano is content if the queue holds more than its due before, and so
 // takes one task too many; it also looks at resources that the beneficiary has no use for. Where all resources count,
-// the queue is due nothing of those that it is not said to be due. A task of a gang that has nothing the beneficiary asks
-// for goes by what else it has.
+// the queue is due nothing of those that it is not said to be due. If it is due nothing of what the beneficiary asks for,
+// the rest of the request decides.
 func (t *Trial) keepsDue(q *account.Queue, request resource.Vector, all bool) bool {
 	held := t.accounts.Held(q)
-	related := shares(request, t.ask)
+	keeps, decided := false, false
 	for _, a := range request {
 		due := q.Deserved.Get(a.Name)
-		if a.Value <= 0 || a.Name == corev1.ResourcePods || related && t.ask.Get(a.Name) <= 0 || due <= 0 && !all {
+		if a.Value <= 0 || a.Name == corev1.ResourcePods || due <= 0 && !all {
 			continue
 		}
 		left := [1]resource.Amount{{Name: a.Name, Value: held.Get(a.Name) - a.Value}}
-		if (resource.Portion{{Name: a.Name, Value: due}}).Within(left[:]) {
-			return true
+		kept := (resource.Portion{{Name: a.Name, Value: due}}).Within(left[:])
+		switch asked := t.ask.Get(a.Name) > 0; {
+		case asked && !decided:
+			keeps, decided = kept, true
+		case asked == decided:
+			keeps = keeps || kept
 		}
 	}
-	return false
+	return keeps
 }
 
 // keepsGuarantees reports whether the task's queue, and every queue above it that is not above the beneficiary's, would

@@ -249,20 +249,22 @@ func (t *Trial) enter(h *holder) {
 }
 
 // Compare is the order in which victims are tried, negative when a is evicted first: those of queues that are nearer in
-// the tree, of the queue that goes last, of the job that goes last, and of a job the task that goes last. Tasks that
-// policies treat alike go by their age, the youngest first, then by jobs and UIDs. It is a strict order, and does not
-// change while victims are taken. Source: Volcano's VictimQueueOrder and victim heap (reference section 3.5).
+// the tree, of the queue that goes last, of the job that goes last, and of a job the task that goes last. Tasks of a job
+// that policies treat alike go by the index in their names, the highest first, then by age, the youngest first, then by
+// UID. It is a strict order, and does not change while victims are taken. Source: Volcano's VictimQueueOrder and victim
+// heap (reference section 3.5). There tasks of jobs that policies treat alike are ordered as if they were of one job, so
+// that all of these jobs lose some; here the youngest job is broken up first.
 func (t *Trial) Compare(a, b model.Victim) int {
 	if a.Job.Key != b.Job.Key {
 		x := t.holder(a.Job)
 		y := t.holder(b.Job)
-		if c := cmp.Compare(x.distance, y.distance); c != 0 {
-			return c
-		}
-		if x.queue.Name != y.queue.Name {
+		switch {
+		case x.distance != y.distance:
+			return cmp.Compare(x.distance, y.distance)
+		case x.queue.Name != y.queue.Name:
 			return -t.CompareQueues(x.queue, y.queue)
 		}
-		if c := t.opinion(x.ranked, y.ranked); c != 0 {
+		if c := t.CompareJobs(x.ranked, y.ranked); c != 0 {
 			return -c
 		}
 	}
@@ -270,8 +272,7 @@ func (t *Trial) Compare(a, b model.Victim) int {
 		return -c
 	}
 	return -cmp.Or(
-		a.Task.Created.Compare(b.Task.Created), a.Job.Created.Compare(b.Job.Created), cmp.Compare(a.Job.UID, b.Job.UID),
-		cmp.Compare(a.Task.UID, b.Task.UID),
+		cmp.Compare(a.Task.Index(), b.Task.Index()), a.Task.Created.Compare(b.Task.Created), cmp.Compare(a.Task.UID, b.Task.UID),
 	)
 }
 

@@ -35,7 +35,7 @@ func take(c *golden.Case, word string) []*golden.Line {
 	return taken
 }
 
-// pluginOf reads "plugin NAME [on= off= factor= wait=]"; switches are separated by commas.
+// pluginOf reads "plugin NAME [on= off= factor= wait= levels=]"; switches are separated by commas.
 func pluginOf(l *golden.Line) config.TierPlugin {
 	p := config.TierPlugin{Name: l.Word(1), Switches: map[config.Switch]bool{}, Arguments: map[string]runtime.RawExtension{}}
 	for _, name := range l.Split("on", ",") {
@@ -46,6 +46,9 @@ func pluginOf(l *golden.Line) config.TierPlugin {
 	}
 	if l.Has("factor") {
 		p.Arguments["overcommit-factor"] = runtime.RawExtension{Raw: []byte(l.Text("factor", ""))}
+	}
+	if l.Has("levels") {
+		p.Arguments["ancestorReclaimLevel"] = runtime.RawExtension{Raw: []byte(l.Text("levels", ""))}
 	}
 	if l.Has("wait") {
 		p.Arguments["sla-waiting-time"] = quoted(l.Text("wait", ""))
@@ -76,7 +79,12 @@ func tiersOf(c *golden.Case) []config.Tier {
 
 // seat compiles the tiers and tells the policies of a world.
 func seat(c *golden.Case, tiers []config.Tier, w *golden.World) desk {
-	set, err := policy.Compile(&config.BatchQueueArgs{Tiers: tiers})
+	return seatArgs(c, config.BatchQueueArgs{Tiers: tiers}, w)
+}
+
+// seatArgs compiles a configuration and tells the policies of a world.
+func seatArgs(c *golden.Case, args config.BatchQueueArgs, w *golden.World) desk {
+	set, err := policy.Compile(&args)
 	if err != nil {
 		c.Fatalf("%v", err)
 	}

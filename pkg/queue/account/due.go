@@ -123,10 +123,20 @@ func (b *Book) setDue() (grown bool) {
 // byWeight is Volcano's proportion plugin. Queues without jobs take no part: what they are guaranteed bounds the others
 // (flatLimits), but is not divided.
 func (b *Book) byWeight() {
+	queues, demands := b.demands()
+	for _, q := range b.sorted {
+		q.Deserved = nil
+	}
+	for i, part := range proportion.Divide(b.total, demands) {
+		queues[i].Deserved = part
+	}
+}
+
+// demands are the queues that the cluster is divided among, and what they ask for.
+func (b *Book) demands() ([]*Queue, []proportion.Demand) {
 	queues := make([]*Queue, 0, len(b.sorted))
 	demands := make([]proportion.Demand, 0, len(b.sorted))
 	for _, q := range b.sorted {
-		q.Deserved = nil
 		if q.counts() && q.Own.Jobs > 0 {
 			queues = append(queues, q)
 			demands = append(demands, proportion.Demand{
@@ -134,9 +144,27 @@ func (b *Book) byWeight() {
 			})
 		}
 	}
-	for i, part := range proportion.Divide(b.total, demands) {
-		queues[i].Deserved = part
+	return queues, demands
+}
+
+// DueIf tells what queues would be due if the jobs of one asked for so much more. Only where the cluster is divided by
+// weight does that depend on what they ask for.
+func (b *Book) DueIf(asking *Queue, more resource.Vector) func(*Queue) resource.Portion {
+	if b.mode != Proportion || more.IsZero() {
+		return func(q *Queue) resource.Portion { return q.Deserved }
 	}
+	queues, demands := b.demands()
+	for i, q := range queues {
+		if q == asking {
+			demands[i].Request = demands[i].Request.Clone()
+			demands[i].Request.Add(more)
+		}
+	}
+	due := make([]resource.Portion, len(b.sorted))
+	for i, part := range proportion.Divide(b.total, demands) {
+		due[queues[i].place] = part
+	}
+	return func(q *Queue) resource.Portion { return due[q.place] }
 }
 
 // byObject is Volcano's capacity plugin without hierarchy: what the object says, bounded by what the queue may use.
