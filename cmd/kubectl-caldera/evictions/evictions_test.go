@@ -283,6 +283,10 @@ func TestTheUsersOwnCredentialsAreShown(t *testing.T) {
 func TestErrorsSayWhatToDo(t *testing.T) {
 	server := scheduler(t, bearer)
 	forbidding := scheduler(t, func(*http.Request) int { return http.StatusForbidden })
+	blind := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `forbidden: User "system:anonymous" cannot get path "/configz"`, http.StatusForbidden)
+	}))
+	t.Cleanup(blind.Close)
 	silent := scheduler(t, bearer)
 	closed := silent.URL
 	silent.Close()
@@ -303,6 +307,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"an unknown certificate":          {[]string{"--scheduler", server.URL, "--kubeconfig", careless}, []string{"--certificate-authority", "--insecure-skip-tls-verify"}},
 		"credentials of another cluster":  {[]string{"--scheduler", server.URL, "--kubeconfig", nobody}, []string{"401", "context"}},
 		"without a right":                 {[]string{"--scheduler", forbidding.URL}, []string{"403", "--verb=get --non-resource-url=/configz", "clusterrolebinding"}},
+		"one who is not known":            {[]string{"--scheduler", blind.URL}, []string{"token", "--authentication-kubeconfig"}},
 		"no ledger":                       {[]string{"--scheduler", server.URL}, []string{"Reclaim"}},
 		"another path":                    {[]string{"--scheduler", server.URL + "/nowhere"}, []string{"404", "--scheduler"}},
 		"one that sends elsewhere":        {[]string{"--scheduler", elsewhere.URL}, []string{"302"}},

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -65,11 +66,11 @@ func (f *flags) client(config clientcmd.ClientConfig) (*http.Client, string, err
 	if err != nil || target.Scheme != "https" || target.Host == "" {
 		return nil, "", fmt.Errorf("--scheduler is %q: write a URL like https://127.0.0.1:10259", f.scheduler)
 	}
-	user, err := config.ClientConfig()
+	own, err := config.ClientConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	c := rest.CopyConfig(user)
+	c := rest.CopyConfig(own)
 	c.Host, c.APIPath, c.Proxy, c.Impersonate = f.scheduler, "", nil, rest.ImpersonationConfig{}
 	c.TLSClientConfig.ServerName, c.TLSClientConfig.Insecure = "", f.insecure
 	if f.insecure || f.authority != "" {
@@ -97,11 +98,14 @@ func unreachable(err error) error {
 // refused says what to do when the answer is no.
 func refused(endpoint string, code int, body []byte) error {
 	said := strings.TrimSpace(string(body[:min(len(body), 300)]))
-	switch code {
-	case http.StatusUnauthorized:
+	switch {
+	case strings.Contains(said, user.Anonymous):
+		return fmt.Errorf("%s does not know you (%d, %s): use a context with a token or a client certificate; if it has one, the scheduler "+
+			"checks none, because it runs outside of a pod without --authentication-kubeconfig", endpoint, code, said)
+	case code == http.StatusUnauthorized:
 		return fmt.Errorf("%s does not accept the credentials of the kubeconfig (401): use a context whose token or client certificate "+
 			"is valid in the cluster of the scheduler", endpoint)
-	case http.StatusForbidden:
+	case code == http.StatusForbidden:
 		return fmt.Errorf("you may not get %s (403, %s): somebody who may has to allow it by RBAC, for instance "+
 			`"kubectl create clusterrole evictions-reader --verb=get --non-resource-url=%s" and `+
 			`"kubectl create clusterrolebinding evictions-reader --clusterrole=evictions-reader --user=NAME"`, endpoint, said, eviction.Endpoint)
