@@ -36,8 +36,9 @@ type Config struct {
 	Concurrency int
 	// VictimTimeout is how long beyond its grace period a victim is waited for.
 	VictimTimeout time.Duration
-	// Refused is told of each refusal, when the Ledger knows of it and the rest of the decision is spared; nil: nobody
-	// is. The decision is as it is then. The function may execute other decisions.
+	// Refused is told of a refusal that ends an open decision, when the Ledger knows of it and the rest is spared; nil:
+	// nobody is. The decision is as it is then. Refusals of what a decision had on its way besides are not told: the job
+	// may have been planned anew by then. The function may execute other decisions.
 	Refused func(d *Decision, v *Victim, err error)
 }
 

@@ -460,6 +460,45 @@ func TestWhatIsCancelledIsNotAskedFor(t *testing.T) {
 	})
 }
 
+// One refusal ends a decision; that of another victim, which was on its way, is no news of what was decided since.
+func TestTheFirstRefusalIsTold(t *testing.T) {
+	play(t, 2, func(s *stage) {
+		list := append(victims("a-0,a-1", "a"), victims("c-0", "c")...)
+		s.add(list...)
+		s.budget("a", 0)
+		s.before = func(name string) error {
+			time.Sleep(map[string]time.Duration{"a-0": time.Second, "a-1": 2 * time.Second}[name])
+			return nil
+		}
+		s.then = func() { s.execute(list[2]) }
+		s.execute(list[0], list[1])
+		s.rest()
+		s.wantRefused("1: a-0: a-0=Refused a-1=Sent: TooManyRequests")
+		s.want(1, "Cancelled: a-0=Refused a-1=Refused")
+		s.want(2, "Pending: c-0=Leaving")
+		for _, name := range []types.UID{"a-0", "a-1"} {
+			if s.ledger.Refusal(name).IsZero() {
+				t.Errorf("pod %s is not protected", name)
+			}
+		}
+	})
+}
+
+// Two jobs wait for the same victim: both hear that it stays.
+func TestAllWhoPlanAVictimHearOfItsRefusal(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := victims("a-0", "a")
+		s.add(list...)
+		s.budget("a", 0)
+		other := s.ledger.Begin(time.Now(), eviction.Decision{Action: eviction.Reclaim, Beneficiary: job("y"), Queue: "c", Victims: list})
+		s.execute(list...)
+		s.executor.Execute(other)
+		s.rest()
+		s.wantAsked("a-0")
+		s.wantRefused("1: a-0: a-0=Refused: TooManyRequests", "2: a-0: a-0=Refused: TooManyRequests")
+	})
+}
+
 // Whoever hears of a refusal may decide anew, and the executor is not idle in between.
 func TestARefusalCanBeAnswered(t *testing.T) {
 	play(t, 1, func(s *stage) {

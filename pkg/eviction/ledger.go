@@ -159,22 +159,31 @@ func (l *Ledger) left(v victim, evicted bool) {
 	l.settle(v.of)
 }
 
-// Refused says that the API server does not evict a victim, and until when it is not to be chosen again. The decision is
-// closed; the victims that are spared by that are returned.
+// Refused says that the API server does not evict a victim, and until when it is not to be chosen again. Open decisions
+// that plan to evict it are closed; the victims that are spared by that are returned.
 func (l *Ledger) Refused(uid types.UID, why string, until time.Time) []*Victim {
+	spared, _ := l.refuse(uid, why, until)
+	return spared
+}
+
+// refuse is Refused; it also returns the decisions that it closed, as they are then.
+func (l *Ledger) refuse(uid types.UID, why string, until time.Time) (spared []*Victim, closed []*Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.protected[uid] = until
-	var spared []*Victim
 	for _, v := range slices.Clone(l.victims[uid]) {
 		if v.State != Planned && v.State != Sent {
 			continue
 		}
 		v.State, v.Problem = Refused, why
+		open := !v.of.closed
 		v.of.Problem = fmt.Sprintf("evicting pod %s was refused: %s", name(v.Victim), why)
 		spared = append(spared, l.closeEntry(v.of, until.Add(-Protection))...)
+		if open {
+			closed = append(closed, v.of.clone())
+		}
 	}
-	return spared
+	return spared, closed
 }
 
 // Refusal returns until when a pod is protected because its eviction was refused; the zero time when it is not.
@@ -280,16 +289,4 @@ func (l *Ledger) Decisions() []Decision {
 		list = append(list, *e.clone())
 	}
 	return list
-}
-
-// decision returns a decision by its ID; nil when it is not remembered.
-func (l *Ledger) decision(id uint64) *Decision {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range slices.Backward(l.decisions) {
-		if e.ID == id {
-			return e.clone()
-		}
-	}
-	return nil
 }

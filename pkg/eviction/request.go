@@ -55,15 +55,13 @@ func (x *Executor) perform(ctx context.Context, r request) {
 
 // refuse takes note that a victim is not evicted.
 func (x *Executor) refuse(r request, err error) {
-	x.c.Ledger.Refused(r.victim.UID, err.Error(), x.c.Clock.Now().Add(Protection))
+	_, closed := x.c.Ledger.refuse(r.victim.UID, err.Error(), x.c.Clock.Now().Add(Protection))
 	if x.c.Refused == nil {
 		return
 	}
-	decision := x.c.Ledger.decision(r.decision.ID)
-	if decision == nil { // It is forgotten.
-		decision = r.decision
+	for _, d := range closed {
+		x.c.Refused(d, r.victim, err)
 	}
-	x.c.Refused(decision, r.victim, err)
 }
 
 // answer is what the API server said.
