@@ -88,7 +88,8 @@ func queues(c *golden.Case) string {
 	return table.String()
 }
 
-// limits answers "ask QUEUE for= [borrowing] [twice]": may the queue take so much, and after that so much again; and shows
+// limits answers "ask QUEUE for= [borrowing] [twice] [released=]": may the queue take so much, and after that so much again,
+// and after other queues gave up as much, one after the other; and shows
 // which queues are overused and which jobs outgrow what their queues are due.
 func limits(c *golden.Case) string {
 	asks := take(c, "ask")
@@ -107,6 +108,10 @@ func limits(c *golden.Case) string {
 			rest := budget.Clone()
 			rest.Take(ask)
 			table.Row("  and again", golden.Vector(ask), said(rest.Refuses(ask)))
+			for _, name := range l.Split("released", ",") {
+				rest.Release(name, ask)
+				table.Row("  and so much released by "+name, golden.Vector(ask), said(rest.Refuses(ask)))
+			}
 			if other := budget.Refuses(ask); other != answer {
 				c.Fatalf("what was taken of a clone is gone from the budget of %s: %q", q.Name, said(other))
 			}
@@ -137,7 +142,7 @@ func admit(c *golden.Case) string {
 	take(c, "ask")
 	take(c, "create")
 	take(c, "used")
-	d := seat(c, tiersOf(c), c.World())
+	d := stageOf(c, argsOf(c)).desk
 	table := &golden.Table{}
 	for _, l := range steps {
 		key := golden.KeyOf(l.Word(1))

@@ -46,8 +46,8 @@ type holder struct {
 	atOnce    int
 	revocable bool
 	distance  int
-	// apart calls yield with the queues that the job is in and the beneficiary is not; with its own queue at least.
-	apart func(yield func(*account.Queue) bool)
+	// apart are the queues that the job is in and the beneficiary is not.
+	apart []*account.Queue
 }
 
 // roleLeft is what is left of a role that has a minimum.
@@ -95,16 +95,9 @@ func (t *Trial) admit(job *model.Job) *holder {
 
 // relate finds how a job's queue is related to that of the beneficiary.
 func (t *Trial) relate(h *holder) {
-	tree := t.accounts.Mode() == account.Hierarchy
-	h.apart = func(yield func(*account.Queue) bool) {
-		if tree {
-			h.queue.Apart(t.own.queue, yield)
-		} else {
-			yield(h.queue)
-		}
-	}
-	if tree {
-		h.distance = t.own.queue.Distance(h.queue)
+	h.apart = []*account.Queue{h.queue}
+	if t.accounts.Mode() == account.Hierarchy {
+		h.apart, h.distance = h.queue.Apart(t.own.queue), t.own.queue.Distance(h.queue)
 	}
 	h.stays, h.until = t.relation(h)
 }

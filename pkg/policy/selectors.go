@@ -83,11 +83,11 @@ func (*hierarchical) selectAcross(t *Trial, v model.Victim, h *holder) string {
 // selectAcross chooses tasks of queues that hold more than their due. See keepsDue.
 func (proportion) selectAcross(t *Trial, v model.Victim, h *holder) string {
 	switch {
-	case !t.court.ofGangs() && !shares(v.Task.Request, t.ask):
+	case t.unrelated(v.Task.Request):
 		return whyUnrelated
 	case !h.keepsGuarantees(t, v.Task.Request):
 		return whyGuarantee
-	case !h.queue.Due() || t.keepsDue(h.queue, v.Task.Request, true):
+	case v.Task.BestEffort || !h.queue.Due() || t.keepsDue(h.queue, v.Task.Request, true):
 		return ""
 	}
 	return whyDue
@@ -100,7 +100,7 @@ func (proportion) selectAcross(t *Trial, v model.Victim, h *holder) string {
 func (p capacity) selectAcross(t *Trial, v model.Victim, h *holder) string {
 	request := v.Task.Request
 	switch {
-	case !t.court.ofGangs() && !shares(request, t.ask):
+	case t.unrelated(request):
 		return whyUnrelated
 	case !h.keepsGuarantees(t, request):
 		return whyGuarantee
@@ -124,6 +124,12 @@ func (p capacity) selectAcross(t *Trial, v model.Victim, h *holder) string {
 		}
 	}
 	return ""
+}
+
+// unrelated reports whether what a task has is no use to the beneficiary. Of a gang that is evicted whole some tasks may
+// be of none.
+func (t *Trial) unrelated(request resource.Vector) bool {
+	return t.bestEffort || !t.court.ofGangs() && !shares(request, t.ask)
 }
 
 // onEqualFooting reports whether the beneficiary's queue is due nothing of what it asks for, and the queues are relatives
@@ -168,7 +174,7 @@ func (t *Trial) keepsDue(q *account.Queue, request resource.Vector, all bool) bo
 // keepsGuarantees reports whether the task's queue, and every queue above it that is not above the beneficiary's, would
 // still hold what it is guaranteed of everything in a request. Volcano asks the queue itself only.
 func (h *holder) keepsGuarantees(t *Trial, request resource.Vector) bool {
-	for q := range h.apart {
+	for _, q := range h.apart {
 		for _, least := range q.Guarantee {
 			if v := request.Get(least.Name); v > 0 && t.accounts.Held(q).Get(least.Name)-v < least.Value {
 				return false
@@ -208,10 +214,17 @@ func (proportion) entitled(q *account.Queue, need resource.Vector) model.Reason 
 }
 
 // entitled lets a queue take what keeps it within its limits, and within its due of some resource that it asks for; in a
-// tree, what keeps one of the queues above it there will do, as many levels up as ancestorReclaimLevel says.
+// tree, what keeps one of the queues above it there will do, as many levels up as ancestorReclaimLevel says. A queue above
+// it that has no room may get some from others below it, as far as they hold more than their due.
 func (p capacity) entitled(q *account.Queue, need resource.Vector) (why model.Reason) {
 	p.Limits(q, false, func(b Bound) bool {
-		why = b.refuses(need)
+		if why = b.refuses(need); why != (model.Reason{}) && b.Queue != q {
+			b.Held = b.Held.Clone()
+			yields(b.Queue, q, &b.Held)
+			if b.refuses(need) == (model.Reason{}) {
+				why = model.Reason{}
+			}
+		}
 		return why == (model.Reason{})
 	})
 	if why != (model.Reason{}) {
@@ -244,6 +257,21 @@ func (p capacity) entitled(q *account.Queue, need resource.Vector) (why model.Re
 		}
 	}
 	return why
+}
+
+// yields subtracts what the queues below one, all but the one that takes, hold beyond their due and may lose.
+func yields(from, taker *account.Queue, held *resource.Vector) {
+	for _, q := range from.Children {
+		yields(q, taker, held)
+		if !q.Leaf() || q == taker || !mayLose(q) {
+			continue
+		}
+		for _, a := range q.Total.Allocated {
+			if spare := a.Value - int64(q.Deserved.Get(a.Name)); spare > 0 {
+				held.Sub(resource.Vector{{Name: a.Name, Value: spare}})
+			}
+		}
+	}
 }
 
 // notEntitled says of which resources a queue would hold more than its due.

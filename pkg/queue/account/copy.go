@@ -81,13 +81,12 @@ func (q *Queue) Distance(to *Queue) int {
 	return q.depth - x.depth
 }
 
-// Apart calls yield with the queue and those above it, up to where the other queue is below too, until it returns false.
-func (q *Queue) Apart(other *Queue, yield func(*Queue) bool) {
+// Apart returns the queue and those above it, up to where the other queue is below too.
+func (q *Queue) Apart(other *Queue) (apart []*Queue) {
 	for ; q != nil && !q.Above(other); q = q.Parent {
-		if !yield(q) {
-			return
-		}
+		apart = append(apart, q)
 	}
+	return apart
 }
 
 // Above reports whether a queue is this one or below it.

@@ -178,3 +178,41 @@ func TestAddingAndRemovingAJobChangesNothing(t *testing.T) {
 		t.Repeat(actions)
 	})
 }
+
+func TestACloneIsATreeOfItsOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree, w := hdrf.New(), &twin{jobs: map[string]claim{}}
+		actions := changes(tree, w)
+		actions["clone"] = func(t *rapid.T) {
+			look := func(tree *hdrf.Tree) string {
+				said := fmt.Sprint(tree.Branches())
+				for _, x := range queues {
+					for _, y := range queues {
+						said += fmt.Sprint(tree.Compare(x, y), tree.Behind(x, y), " ")
+					}
+				}
+				return said
+			}
+			clone := tree.Clone()
+			kept := tree.Clone()
+			before := look(tree)
+			if got := look(clone); got != before {
+				t.Fatalf("the clone says\n%s\nthe tree\n%s", got, before)
+			}
+			// What the one is told does not reach the other.
+			key, queue := rapid.SampledFrom(keys).Draw(t, "job"), rapid.SampledFrom(queues).Draw(t, "queue")
+			holds, wants := vector(t, "allocated", 5), vector(t, "request", 9)
+			clone.SetJob(key, queue, holds, wants)
+			look(clone)
+			if got := look(tree); got != before {
+				t.Fatalf("the clone changed the tree from\n%s\nto\n%s", before, got)
+			}
+			setJob(t, tree, w)
+			look(tree)
+			if got := look(kept); got != before {
+				t.Fatalf("the tree changed its clone from\n%s\nto\n%s", before, got)
+			}
+		}
+		t.Repeat(actions)
+	})
+}
