@@ -47,11 +47,11 @@ type Trial struct {
 	// ask has the resources that any waiting task of the beneficiary asks for; bestEffort: there are none.
 	ask        resource.Vector
 	bestEffort bool
-	// hoped is what the beneficiary would hold after its next turn if it gained nothing besides.
+	// hoped is what the beneficiary would hold after its next turn, as far as that is known before it gains anything.
 	hoped  resource.Vector
 	gained []*model.Task
-	// firstPriority is the highest among the beneficiary's waiting tasks.
-	firstPriority int32
+	// priority is the lowest that a task of the beneficiary's next turn has, if the highest are placed first.
+	priority int32
 
 	// tree is that of hierarchical drf as of when the trial was made, contested the same with what was taken and gained
 	// since; nil until somebody asks.
@@ -79,7 +79,7 @@ func (s *Set) Trial(action config.Action, job *model.Job, w EvictionWorld) *Tria
 func newTrial(rules *evictions, o orders, action config.Action, job *model.Job, w EvictionWorld) *Trial {
 	t := &Trial{
 		orders: o, rules: rules, court: rules.court(action), world: w, holders: map[model.JobKey]*holder{},
-		budgets: map[string][]*allowance{}, firstPriority: math.MinInt32,
+		budgets: map[string][]*allowance{}, priority: math.MinInt32,
 	}
 	if t.court == nil {
 		t.court = &court{action: action}
@@ -96,31 +96,36 @@ func (t *Trial) begin(job *model.Job) {
 	t.own = t.admit(job)
 	t.relate(t.own)
 	t.holders[job.Key] = t.own
+	// Room is kept for nominated tasks: it counts as held.
+	turn := max(1, job.Requirement().Tasks-job.Counts.Nominated)
 	t.hoped = t.own.held.Clone()
-	t.hoped.Add(job.Need())
+	t.hoped.Add(model.LeastSum(slices.Clone(job.Pending), turn))
+	var priorities []int32
 	for _, task := range job.Tasks {
-		if task.Placeable() {
-			t.firstPriority = max(t.firstPriority, task.Priority)
+		if task.Placeable() && task.Nominated == "" {
+			priorities = append(priorities, -task.Priority)
 			t.own.revocable = t.own.revocable || task.Preemptable() || task.Revocable()
 		}
 	}
+	slices.Sort(priorities)
+	if len(priorities) > 0 {
+		t.priority = -priorities[min(turn, len(priorities))-1]
+	}
 }
 
-// expected is what the beneficiary is to hold: with what it gained or, before it gained anything, with what its next turn
-// asks for.
+// expected is what the beneficiary is to hold: with what its next turn asks for or, if that comes to a greater share of
+// the cluster, with what it gained. Volcano counts the task that is placed next, and all before it; of a gang that starts
+// whole or not at all the last one decides.
 func (t *Trial) expected() resource.Vector {
-	if len(t.gained) > 0 {
+	if len(t.gained) > 0 && t.own.held.Dominant(t.portion) > t.hoped.Dominant(t.portion) {
 		return t.own.held
 	}
 	return t.hoped
 }
 
-// taskPriority is the lowest of the tasks that were gained or, before there are any, the highest of those that wait.
+// taskPriority is the lowest of the tasks that are to be placed.
 func (t *Trial) taskPriority() int32 {
-	if len(t.gained) == 0 {
-		return t.firstPriority
-	}
-	least := int32(math.MaxInt32)
+	least := t.priority
 	for _, task := range t.gained {
 		least = min(least, task.Priority)
 	}
