@@ -128,9 +128,8 @@ func (e *evictor) makeRoom(ctx context.Context, c *class, t *model.Task) (*candi
 					return nil, err
 				}
 			}
-			if again := e.look(ctx, c, t, s.node); again != nil {
-				found.heap.Put(again)
-			}
+			// It may do for the next task too, and is looked at again once this one is on it.
+			found.heap.Put(&site{node: s.node, cost: s.cost, changes: -1, at: -1})
 			return newCandidate(e.attempt.overlay, s.node), nil
 		}
 		if found.next >= c.size() {
@@ -183,9 +182,9 @@ func (e *evictor) look(ctx context.Context, c *class, t *model.Task, node int) *
 	if len(candidates) == 0 {
 		return nil
 	}
-	units := e.choose(ctx, c, t, node, e.singles(node, candidates))
+	units := e.choose(ctx, c, t, node, false, e.singles(node, candidates))
 	if units == nil && e.trial.WholeJobs() {
-		units = e.choose(ctx, c, t, node, e.withWholes(node, candidates))
+		units = e.choose(ctx, c, t, node, true, e.withWholes(node, candidates))
 	}
 	if units == nil {
 		return nil
@@ -284,10 +283,13 @@ func (e *evictor) podsOf(node int, v model.Victim) []removed {
 
 // choose takes units in order, as the trial allows, until the task fits the node, and then gives back those that it does
 // not need, the dearest first. It returns nil when all of them do not suffice. Nothing is changed in the end.
-func (e *evictor) choose(ctx context.Context, c *class, t *model.Task, node int, units func(func(unit) bool)) []unit {
+func (e *evictor) choose(ctx context.Context, c *class, t *model.Task, node int, wholes bool, units func(func(unit) bool)) []unit {
 	w := e.what(c, t, node)
 	defer w.done()
 	for u := range units {
+		if u.whole = w.empties(u); u.whole && !wholes && e.trial.WholeJobs() {
+			continue
+		}
 		if why := e.trial.Judge(u.victims...); why != "" {
 			e.keep(u.victims[0].Task.UID, why)
 			continue
@@ -349,7 +351,7 @@ func (w *whatIf) take(u unit) {
 			w.note(w.class.removePod(context.Background(), w.state, r, w.nodeOf(r)))
 		}
 	}
-	w.units = append(w.units, u)
+	w.units = withUnit(w.units, u)
 }
 
 // giveBack undoes take.
@@ -405,6 +407,28 @@ func (w *whatIf) more(ctx context.Context, units func(func(unit) bool)) bool {
 		}
 	}
 	return false
+}
+
+// empties reports whether a job that starts whole or not at all has nothing left on nodes once the unit is gone, too.
+func (w *whatIf) empties(u unit) bool {
+	job := u.victims[0].Job
+	c := &job.Counts.ByStatus
+	left := c[model.Allocated] + c[model.Bound] + c[model.Running] - len(u.victims)
+	if left > 0 {
+		left -= tasksOf(job.Key, w.units) + tasksOf(job.Key, w.evictor.taken)
+	}
+	return left <= 0 && job.Min() > 0
+}
+
+// tasksOf counts the tasks of a job in units.
+func tasksOf(job model.JobKey, units []unit) int {
+	n := 0
+	for _, u := range units {
+		if u.victims[0].Job.Key == job {
+			n += len(u.victims)
+		}
+	}
+	return n
 }
 
 // done undoes whatever is left.

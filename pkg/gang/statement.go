@@ -283,8 +283,27 @@ func (e *evictor) take(ctx context.Context, u unit) error {
 			return err
 		}
 	}
-	e.taken = append(e.taken, u)
+	e.taken = withUnit(e.taken, u)
 	return nil
+}
+
+// withUnit adds a unit to those taken. The last tasks of a job make one unit with those taken before: if any of them
+// could be put back without the others, part of a gang would be left.
+func withUnit(taken []unit, u unit) []unit {
+	if !u.whole {
+		return append(taken, u)
+	}
+	job := u.victims[0].Job.Key
+	all := unit{whole: true}
+	taken = slices.DeleteFunc(taken, func(o unit) bool {
+		if o.victims[0].Job.Key != job {
+			return false
+		}
+		all.victims, all.pods = append(all.victims, o.victims...), append(all.pods, o.pods...)
+		return true
+	})
+	all.victims, all.pods = append(all.victims, u.victims...), append(all.pods, u.pods...)
+	return append(taken, all)
 }
 
 // untake counts the victims of a unit as staying.

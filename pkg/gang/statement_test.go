@@ -20,7 +20,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
-	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // tiers is a volcano-scheduler.conf with the plugins that have a say in evictions.
@@ -300,5 +299,3 @@ func uids(nominations []model.Nomination) map[types.UID]bool {
 	}
 	return set
 }
-
-var _ = resource.Vector(nil)

@@ -41,6 +41,8 @@ type world struct {
 type nodeShape struct {
 	count       int
 	cpu, memory string
+	// devices is how many of nvidia.com/gpu a node has, empty for none.
+	devices string
 	labels      map[string]string
 	taints      []corev1.Taint
 	// prefix of the names, default "node".
@@ -133,6 +135,9 @@ func (s nodeShape) node(i int) *corev1.Node {
 			corev1.ResourceCPU: resource.MustParse(s.cpu), corev1.ResourceMemory: resource.MustParse(s.memory),
 			corev1.ResourcePods: resource.MustParse("110"),
 		}},
+	}
+	if s.devices != "" {
+		n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse(s.devices)
 	}
 	maps.Copy(n.Labels, s.labels)
 	return n

@@ -135,6 +135,9 @@ func (c *cluster) working() string {
 		c.engine.Dispatcher.Resume()
 		return "the dispatcher has jobs to look at"
 	}
+	if evictions := c.engine.Evictions; evictions != nil && !evictions.Executor.Idle() {
+		return "pods are being evicted"
+	}
 	if active := c.sched.SchedulingQueue.PodsInActiveQ(); len(active) > 0 {
 		return fmt.Sprintf("%d pods wait to be scheduled, the first is %s/%s", len(active), active[0].Namespace, active[0].Name)
 	}
