@@ -4,6 +4,7 @@
 package model
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,15 +74,16 @@ func (t *Task) CoolsUntil() time.Time {
 	return time.Time{}
 }
 
-// Index is the number at the end of a pod name of at least three parts ("train-worker-7"), -1 of a name without one.
+// Index is the number at the end of a pod name of at least three parts ("train-worker-7"); names without one sort behind all
+// that have one.
 func (t *Task) Index() int {
 	last := strings.LastIndexByte(t.Pod.Name, '-')
 	if last < 0 || strings.IndexByte(t.Pod.Name[:last], '-') < 0 {
-		return -1
+		return math.MaxInt
 	}
 	n, err := strconv.Atoi(t.Pod.Name[last+1:])
 	if err != nil || n < 0 {
-		return -1
+		return math.MaxInt
 	}
 	return n
 }

@@ -5,6 +5,7 @@ package model_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -135,7 +136,7 @@ func TestPodGroupsSayHowManyMayBeEvictedAtOnce(t *testing.T) {
 
 func TestIndexIsTheNumberOfAReplica(t *testing.T) {
 	for name, want := range map[string]int{
-		"train-worker-7": 7, "train-worker-12": 12, "worker-7": -1, "train-worker": -1, "train-worker-x": -1, "a--1": 1, "a-b--1": 1, "": -1,
+		"train-worker-7": 7, "train-worker-12": 12, "worker-7": math.MaxInt, "train-worker": math.MaxInt, "train-worker-x": math.MaxInt, "a-b--1": 1, "": math.MaxInt,
 	} {
 		if got := model.NewTask(newPod(name)).Index(); got != want {
 			t.Errorf("%q has index %d, want %d", name, got, want)
