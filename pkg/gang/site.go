@@ -6,6 +6,7 @@ package gang
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -182,9 +183,9 @@ func (e *evictor) look(ctx context.Context, c *class, t *model.Task, node int) *
 	if len(candidates) == 0 {
 		return nil
 	}
-	units := e.choose(ctx, c, t, node, false, e.singles(node, candidates))
+	units := e.choose(ctx, c, t, node, candidates, false)
 	if units == nil && e.trial.WholeJobs() {
-		units = e.choose(ctx, c, t, node, true, e.withWholes(node, candidates))
+		units = e.choose(ctx, c, t, node, candidates, true)
 	}
 	if units == nil {
 		return nil
@@ -213,50 +214,50 @@ func (e *evictor) candidates(node int) []model.Victim {
 	return list
 }
 
-// singles makes a unit of each candidate.
-func (e *evictor) singles(node int, candidates []model.Victim) func(yield func(unit) bool) {
-	return func(yield func(unit) bool) {
-		for _, v := range candidates {
-			if !yield(unit{victims: []model.Victim{v}, pods: e.podsOf(node, v)}) {
-				return
-			}
-		}
-	}
-}
-
-// withWholes makes a unit of each candidate that may go by itself, after these one of all that a job has left for the others.
-func (e *evictor) withWholes(node int, candidates []model.Victim) func(yield func(unit) bool) {
+// unitsOf makes a unit of each candidate that may go by itself and, with wholes, after these one of all that a job has left
+// for each of the others, in their order.
+func (w *whatIf) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] {
+	e := w.evictor
 	return func(yield func(unit) bool) {
 		var rest []model.Victim
 		for _, v := range candidates {
-			if e.trial.Judge(v) != "" {
+			u := unit{victims: []model.Victim{v}, pods: e.podsOf(w.node, v)}
+			if e.trial.WholeJobs() && (w.empties(u) || wholes && e.trial.Judge(v) != "") {
 				rest = append(rest, v)
-			} else if !yield(unit{victims: []model.Victim{v}, pods: e.podsOf(node, v)}) {
+			} else if !yield(u) {
 				return
 			}
 		}
 		done := map[model.JobKey]bool{}
 		for _, v := range rest {
-			if done[v.Job.Key] || e.gone[v.Task.UID] {
+			if !wholes || done[v.Job.Key] || w.has(v) {
 				continue
 			}
 			done[v.Job.Key] = true
-			if u, ok := e.wholeOf(v); ok && !yield(u) {
+			if u, ok := w.wholeOf(v); ok && !yield(u) {
 				return
 			}
 		}
 	}
 }
 
+// has reports whether a victim is among those taken off.
+func (w *whatIf) has(v model.Victim) bool {
+	return slices.ContainsFunc(w.units, func(u unit) bool {
+		return slices.ContainsFunc(u.victims, func(o model.Victim) bool { return o.Task == v.Task })
+	})
+}
+
 // wholeOf is a unit of all tasks that a job has on nodes, if each of them could be a victim.
-func (e *evictor) wholeOf(v model.Victim) (unit, bool) {
+func (w *whatIf) wholeOf(v model.Victim) (unit, bool) {
+	e := w.evictor
 	u := unit{whole: true}
 	o := e.attempt.overlay
 	for _, t := range v.Job.Tasks {
-		if e.gone[t.UID] || t.Status == model.Releasing || !t.Status.HoldsNode() {
+		one := model.Victim{Task: t, Job: v.Job}
+		if e.gone[t.UID] || t.Status == model.Releasing || !t.Status.HoldsNode() || w.has(one) {
 			continue
 		}
-		one := model.Victim{Task: t, Job: v.Job}
 		node := o.index(t.Node)
 		if node >= 0 {
 			one.Node = o.at(node).Node()
@@ -283,13 +284,11 @@ func (e *evictor) podsOf(node int, v model.Victim) []removed {
 
 // choose takes units in order, as the trial allows, until the task fits the node, and then gives back those that it does
 // not need, the dearest first. It returns nil when all of them do not suffice. Nothing is changed in the end.
-func (e *evictor) choose(ctx context.Context, c *class, t *model.Task, node int, wholes bool, units func(func(unit) bool)) []unit {
+func (e *evictor) choose(ctx context.Context, c *class, t *model.Task, node int, candidates []model.Victim, wholes bool) []unit {
 	w := e.what(c, t, node)
 	defer w.done()
+	units := w.unitsOf(candidates, wholes)
 	for u := range units {
-		if u.whole = w.empties(u); u.whole && !wholes && e.trial.WholeJobs() {
-			continue
-		}
 		if why := e.trial.Judge(u.victims...); why != "" {
 			e.keep(u.victims[0].Task.UID, why)
 			continue
@@ -396,10 +395,9 @@ func (w *whatIf) fits(ctx context.Context) bool {
 }
 
 // more takes the remaining units one by one until the filters allow the task.
-func (w *whatIf) more(ctx context.Context, units func(func(unit) bool)) bool {
+func (w *whatIf) more(ctx context.Context, units iter.Seq[unit]) bool {
 	for u := range units {
-		if slices.ContainsFunc(w.units, func(o unit) bool { return o.victims[0].Task == u.victims[0].Task }) ||
-			w.evictor.trial.Judge(u.victims...) != "" {
+		if w.has(u.victims[0]) || w.evictor.trial.Judge(u.victims...) != "" {
 			continue
 		}
 		if w.take(u); w.fits(ctx) {

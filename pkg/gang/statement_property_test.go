@@ -59,7 +59,7 @@ func drawTown(t *rapid.T) town {
 		}
 		w.queues = append(w.queues, q)
 	}
-	for i := range rapid.IntRange(1, 12).Draw(t, "jobs") {
+	for i := range rapid.IntRange(4, 16).Draw(t, "jobs") {
 		w.running = append(w.running, w.drawJob(t, fmt.Sprintf("old%d", i))...)
 	}
 	size := rapid.IntRange(1, 10).Draw(t, "size")
@@ -182,8 +182,12 @@ func TestEvictKeepsItsPromises(t *testing.T) {
 			if !again.Starving(loser) {
 				continue
 			}
-			if st := later.evict(t, again, town.action, loser); len(st.Victims) > 0 {
-				r.Fatalf("%s evicts %v after it lost %s to %s of %v placed %v", loser.Key, victims(st), v.Task.Pod.Name, town.action, victims(first), placements(first))
+			// Whoever lost its place to a higher priority may take that of a lower one, and nobody else's.
+			for _, next := range later.evict(t, again, town.action, loser).Victims {
+				if reclaims(town.action) || next.Job.Priority >= loser.Priority {
+					r.Fatalf("%s evicts %s after it lost %s to %s of %v, placed %v",
+						loser.Key, next.Task.Pod.Name, v.Task.Pod.Name, town.action, victims(first), placements(first))
+				}
 			}
 		}
 	})
@@ -209,9 +213,9 @@ func (w *town) check(r *rapid.T, before *world, job *model.Job, st gang.Statemen
 		held[v.Job.Queue] -= need(v.Task.Pod)
 		left[v.Job.Key]++
 		switch {
-		case (w.action == config.Reclaim || w.action == config.GangReclaim) && (v.Job.Queue == job.Queue || !named(w.queues, v.Job.Queue).Reclaimable):
+		case reclaims(w.action) && (v.Job.Queue == job.Queue || !named(w.queues, v.Job.Queue).Reclaimable):
 			r.Fatalf("%s reclaims from queue %s", w.action, v.Job.Queue)
-		case (w.action == config.Preempt || w.action == config.GangPreempt) && (v.Job.Queue != job.Queue || v.Job.Priority >= job.Priority):
+		case !reclaims(w.action) && (v.Job.Queue != job.Queue || v.Job.Priority >= job.Priority):
 			r.Fatalf("%s preempts %s of queue %s, priority %d", w.action, v.Task.Pod.Name, v.Job.Queue, v.Job.Priority)
 		}
 	}
@@ -238,7 +242,7 @@ func (w *town) check(r *rapid.T, before *world, job *model.Job, st gang.Statemen
 
 // checkQueues: reclaim leaves no queue below what it is due, nor below its guarantee.
 func (w *town) checkQueues(r *rapid.T, st gang.Statement, held map[string]int, due map[string]float64) {
-	if w.action == config.Preempt || w.action == config.GangPreempt {
+	if !reclaims(w.action) {
 		return
 	}
 	for _, v := range st.Victims {
@@ -345,4 +349,8 @@ func placements(st gang.Statement) map[string]string {
 		nodes[p.Task.Pod.Name] = p.Node
 	}
 	return nodes
+}
+
+func reclaims(action config.Action) bool {
+	return action == config.Reclaim || action == config.GangReclaim
 }

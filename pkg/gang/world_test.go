@@ -43,8 +43,8 @@ type nodeShape struct {
 	cpu, memory string
 	// devices is how many of nvidia.com/gpu a node has, empty for none.
 	devices string
-	labels      map[string]string
-	taints      []corev1.Taint
+	labels  map[string]string
+	taints  []corev1.Taint
 	// prefix of the names, default "node".
 	prefix string
 }
