@@ -66,8 +66,8 @@ func forest(set *policy.Set) []*account.Queue {
 	return accounts
 }
 
-// BenchmarkTrial measures trials among 900 queues at the leaves of a tree: how long it takes to begin one, to find and
-// judge a victim, to judge and take one, and to compare two.
+// BenchmarkTrial measures trials among 900 queues at the leaves of a tree: how long it takes to tell whether it is worth one, to
+// begin one, to find and judge a victim, to judge and take one, and to compare two.
 func BenchmarkTrial(b *testing.B) {
 	for name, tc := range map[string]struct {
 		plugin config.TierPlugin
@@ -96,6 +96,12 @@ func BenchmarkTrial(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				set.Trial(tc.action, job, policy.EvictionWorld{})
+			}
+		})
+		b.Run(name+"/may", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				set.MayEvict(job)
 			}
 		})
 		b.Run(name+"/judge", func(b *testing.B) {

@@ -220,20 +220,6 @@ func (s *stage) victims(names []string) []model.Victim {
 	return list
 }
 
-// everybody returns the tasks on nodes, by name.
-func (s *stage) everybody() []model.Victim {
-	var all []model.Victim
-	for _, key := range s.Jobs {
-		for _, task := range s.State.Job(key).Tasks {
-			if task.Status.HoldsNode() {
-				all = append(all, s.victim(task.Pod.Name))
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b model.Victim) int { return cmp.Compare(a.Task.Pod.Name, b.Task.Pod.Name) })
-	return all
-}
-
 // world is what trials look at besides.
 func (s *stage) world(now time.Time, barred, refused []string) policy.EvictionWorld {
 	return policy.EvictionWorld{
@@ -291,7 +277,8 @@ func (s *stage) play(tr *policy.Trial, table *golden.Table, l *golden.Line) {
 	case "entitled":
 		table.Row("entitled to "+golden.Vector(l.Amounts("to")), said(tr.Entitled(l.Amounts("to"))))
 	case "each":
-		for _, v := range s.everybody() {
+		for _, v := range s.onNodes() {
+			v.Node = s.nodes[v.Task.Node]
 			table.Row(v.Task.Pod.Name, v.Job.Key.Name, yesOr(decide(tr, v)))
 		}
 	case "judge":
@@ -313,7 +300,7 @@ func (s *stage) play(tr *policy.Trial, table *golden.Table, l *golden.Line) {
 			tr.Lose(v.Task)
 		}
 	case "order":
-		all := s.everybody()
+		all := s.onNodes()
 		slices.SortFunc(all, tr.Compare)
 		for _, v := range all {
 			table.Row(v.Task.Pod.Name, v.Job.Key.Name, v.Job.Queue, "distance "+strconv.Itoa(tr.Distance(v)))

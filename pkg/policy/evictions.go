@@ -96,7 +96,7 @@ func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList
 			c.gangs, c.whole = true, true
 			for i := range args.Configurations {
 				if of := &args.Configurations[i]; of.Name == action {
-					decoded, wrong := arguments.DecodeAction(of, field.NewPath("configurations").Index(i).Child("arguments"))
+					decoded, wrong := arguments.DecodeAction(of, field.NewPath("configurations").Index(i))
 					c.whole = decoded.AllowWholeBundle
 					errs = append(errs, wrong...)
 				}

@@ -194,7 +194,7 @@ func switches(c *golden.Case) string {
 }
 
 // hooks name the answers.
-var hooks = []string{"job order", "task order", "queue order", "overused", "limits", "admission", "gangs"}
+var hooks = []string{"job order", "task order", "queue order", "overused", "limits", "admission", "gangs", "starving", "victims inside", "victims across", "entitled"}
 
 // answers are what the policies say to each hook.
 func answers(d desk) []string {
@@ -215,5 +215,15 @@ func answers(d desk) []string {
 		}
 	}
 	said[6] = fmt.Sprint(d.Gangs)
+	for _, key := range d.Jobs {
+		job := d.State.Job(key)
+		said[7] += fmt.Sprint(d.Starving(job))
+		inside, across := d.Trial(config.Preempt, job, policy.EvictionWorld{}), d.Trial(config.Reclaim, job, policy.EvictionWorld{})
+		for _, v := range d.onNodes() {
+			said[8] += decide(inside, v) + ";"
+			said[9] += decide(across, v) + ";"
+		}
+		said[10] += across.Entitled(job.Need()).Message
+	}
 	return said
 }

@@ -197,3 +197,28 @@ func TestAPromiseToAQuotaThatShrinksIsHeard(t *testing.T) {
 		}
 	}
 }
+
+func TestBadArgumentsOfActionsAreErrorsThatNameTheirPlace(t *testing.T) {
+	_, err := policy.Compile(&config.BatchQueueArgs{Configurations: []config.ActionConfiguration{
+		{Name: config.Preempt},
+		{Name: config.GangReclaim, Arguments: map[string]runtime.RawExtension{"allowWholeBundle": {Raw: []byte("3")}}},
+	}})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	want := `configurations[1].arguments[allowWholeBundle]: Invalid value: 3: must be true or false`
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+}
+
+func TestAnActionThatEvictsNobodyFindsNobody(t *testing.T) {
+	set, err := policy.Compile(&config.BatchQueueArgs{Tiers: tier(config.TierPlugin{Name: config.PluginPriority})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Update()
+	if tr := set.Trial(config.Allocate, &model.Job{Queue: "default"}, policy.EvictionWorld{}); tr.WholeJobs() || !tr.Again().IsZero() {
+		t.Error("allocate evicts")
+	}
+}

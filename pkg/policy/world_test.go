@@ -4,6 +4,7 @@
 package policy_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -98,6 +99,21 @@ func seatArgs(c *golden.Case, args config.BatchQueueArgs, w *golden.World) desk 
 	}
 	d.Update()
 	return d
+}
+
+// onNodes are the tasks on nodes, by job.
+func (d desk) onNodes() []model.Victim {
+	var all []model.Victim
+	for _, key := range d.Jobs {
+		job := d.State.Job(key)
+		for _, task := range job.Tasks {
+			if task.Status.HoldsNode() {
+				all = append(all, model.Victim{Task: task, Job: job})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b model.Victim) int { return cmp.Compare(a.Task.Pod.Name, b.Task.Pod.Name) })
+	return all
 }
 
 // ranked are the jobs in order.
