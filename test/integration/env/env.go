@@ -21,6 +21,7 @@ import (
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 )
 
 // Namespace is where tests create their objects.
@@ -33,6 +34,8 @@ type Env struct {
 	Volcano volcanoclient.Interface
 	// Pods reads what the API server has told so far.
 	Pods corelisters.PodLister
+	// Engine is that of the scheduler that was started last; nil before the first.
+	Engine *engine.Engine
 
 	observers []func(before, after *corev1.Pod)
 }

@@ -36,14 +36,20 @@ type Gang struct {
 	Roles map[string]int32
 	// Pod changes each pod before it is created.
 	Pod func(i int, p *corev1.Pod)
+	// Group changes the PodGroup before it is created.
+	Group func(g *volcano.PodGroup)
 }
 
 // PodGroup returns the gang's PodGroup.
 func (g Gang) PodGroup() *volcano.PodGroup {
-	return &volcano.PodGroup{
+	group := &volcano.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: Namespace},
 		Spec:       volcano.PodGroupSpec{MinMember: int32(g.Min), Queue: g.Queue, MinTaskMember: g.Roles},
 	}
+	if g.Group != nil {
+		g.Group(group)
+	}
+	return group
 }
 
 // Member returns the gang's pod number i.
@@ -78,7 +84,8 @@ func Pod(name, cpu string) *corev1.Pod {
 // CreateGroup creates the gang's PodGroup.
 func (e *Env) CreateGroup(t *testing.T, g Gang) {
 	t.Helper()
-	_, err := e.Volcano.SchedulingV1beta1().PodGroups(Namespace).Create(t.Context(), g.PodGroup(), metav1.CreateOptions{})
+	group := g.PodGroup()
+	_, err := e.Volcano.SchedulingV1beta1().PodGroups(group.Namespace).Create(t.Context(), group, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

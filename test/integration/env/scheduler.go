@@ -59,10 +59,20 @@ func (e *Env) StartSchedulerWith(t *testing.T, conf string, changes ...func(*sch
 
 // OneBindAtATime makes the order of binds that of turns.
 func OneBindAtATime(c *schedulerconfig.KubeSchedulerConfiguration) {
+	arguments(c, func(args *config.GangArgs) { args.BindConcurrency = 1 })
+}
+
+// Evictions changes by what evictions are carried out.
+func Evictions(change func(*config.ReclaimArgs)) func(*schedulerconfig.KubeSchedulerConfiguration) {
+	return func(c *schedulerconfig.KubeSchedulerConfiguration) { arguments(c, change) }
+}
+
+// arguments changes the arguments of one type in all profiles.
+func arguments[A any](c *schedulerconfig.KubeSchedulerConfiguration, change func(*A)) {
 	for i := range c.Profiles {
 		for _, plugin := range c.Profiles[i].PluginConfig {
-			if args, ok := plugin.Args.(*config.GangArgs); ok {
-				args.BindConcurrency = 1
+			if args, ok := any(plugin.Args).(*A); ok {
+				change(args)
 			}
 		}
 	}
@@ -129,6 +139,7 @@ func (e *Env) build(ctx context.Context, t *testing.T, c *schedulerconfig.KubeSc
 		t.Fatal(err)
 	}
 	command.LeadWhenScheduling(eng, sched)
+	e.Engine = eng
 	return func() {
 		defer broadcaster.Shutdown()
 		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {

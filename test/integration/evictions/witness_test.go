@@ -1,0 +1,130 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evictions_test
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/test/integration/env"
+)
+
+// witness sees every pod that ends although its scene did not end it.
+type witness struct {
+	mu sync.Mutex // guards the rest
+	// ended are the pods that ended, or begin to; forgiven those that the scene itself deletes.
+	ended, forgiven map[types.UID]bool
+	evicted         map[string]int
+	// said is what conditions of the type DisruptionTarget each evicted pod had, by its name.
+	said map[string][]corev1.PodCondition
+	// began and gone are told of each pod that begins to end, and of each that is gone.
+	began, gone func(*corev1.Pod)
+}
+
+func newWitness() *witness {
+	w := &witness{}
+	w.reset()
+	return w
+}
+
+func (w *witness) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended, w.forgiven, w.evicted = map[types.UID]bool{}, map[types.UID]bool{}, map[string]int{}
+	w.said, w.began, w.gone = map[string][]corev1.PodCondition{}, nil, nil
+}
+
+// see takes in one change.
+func (w *witness) see(before, after *corev1.Pod) {
+	p := after
+	if after == nil {
+		p = before
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget {
+			w.said[p.Name] = append(w.said[p.Name], c)
+		}
+	}
+	if after == nil && w.gone != nil {
+		w.gone(p)
+	}
+	if p.DeletionTimestamp == nil && after != nil || w.ended[p.UID] || w.forgiven[p.UID] {
+		return
+	}
+	w.ended[p.UID] = true
+	w.evicted[p.Labels[env.GroupLabel]]++
+	if w.began != nil {
+		w.began(p)
+	}
+}
+
+// counts returns how many pods of each job have been evicted.
+func (w *witness) counts() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.evicted)
+}
+
+// conditions returns what conditions of the type DisruptionTarget a pod had.
+func (w *witness) conditions(pod string) []corev1.PodCondition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]corev1.PodCondition(nil), w.said[pod]...)
+}
+
+// forgive leaves pods out of account that the scene deletes.
+func (w *witness) forgive(pods ...*corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range pods {
+		w.forgiven[p.UID] = true
+	}
+}
+
+// recreate has a controller create a pod for each that is evicted: as soon as that ends and under a new name, as a
+// ReplicaSet does, or when it is gone and under the same, as a StatefulSet.
+func (s *scene) recreate(sameName bool) {
+	ctx, created := s.t.Context(), 0
+	var running sync.WaitGroup
+	s.t.Cleanup(func() {
+		s.witness.call(nil, nil)
+		running.Wait()
+	})
+	create := func(p *corev1.Pod) {
+		fresh := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Annotations: p.Annotations, Finalizers: p.Finalizers,
+		}, Spec: *p.Spec.DeepCopy()}
+		fresh.Spec.NodeName = ""
+		if !sameName {
+			created++
+			fresh.Name = fmt.Sprintf("%s-again-%d", p.Labels[env.GroupLabel], created)
+		}
+		running.Go(func() {
+			_, err := s.Kube.CoreV1().Pods(fresh.Namespace).Create(ctx, fresh, metav1.CreateOptions{})
+			if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) {
+				s.t.Errorf("creating a pod again: %v", err)
+			}
+		})
+	}
+	if sameName {
+		s.witness.call(nil, create)
+	} else {
+		s.witness.call(create, nil)
+	}
+}
+
+// call has functions called with each pod that begins to end, and each that is gone.
+func (w *witness) call(began, gone func(*corev1.Pod)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began, w.gone = began, gone
+}
