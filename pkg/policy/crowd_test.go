@@ -145,6 +145,23 @@ func (d *drawn) drawJob(t *rapid.T, i int) {
 	}
 }
 
+func jobNamed(name string) model.JobKey {
+	return model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: name}
+}
+
+// podAsking waits for so many cores.
+func podAsking(name, job string, cpu int64) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "ns", UID: types.UID(name), Annotations: map[string]string{model.GroupNameAnnotation: job},
+		},
+		Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
+			Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *apiresource.NewQuantity(cpu, apiresource.DecimalSI)}},
+		}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+}
+
 func place(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning }
 
 // make builds the cluster with some pods running and others waiting besides.

@@ -91,7 +91,7 @@ func (t *Trial) takes(lost []*model.Task, winner *model.Job, gained []*model.Tas
 	tried := map[kind]bool{}
 	for _, g := range gained {
 		k := kind{g.Class, g.Role, g.Priority, g.Preemptable()}
-		if tried[k] && g.Class != (model.Class{}) {
+		if tried[k] {
 			continue
 		}
 		tried[k] = true
