@@ -230,7 +230,7 @@ func (s *scene) holds(want map[string]int) {
 	})
 }
 
-// reasons tells why PodGroups wait, for whoever reads a failure.
+// reasons tells why PodGroups wait and what was decided, for whoever reads a failure.
 func (s *scene) reasons() string {
 	groups, err := s.Volcano.SchedulingV1beta1().PodGroups(env.Namespace).List(s.t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -242,6 +242,15 @@ func (s *scene) reasons() string {
 		fmt.Fprintf(&b, "%s is %s\n", g.Name, g.Status.Phase)
 		for _, c := range g.Status.Conditions {
 			fmt.Fprintf(&b, "  %s %s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	for _, d := range s.ledger().Decisions {
+		fmt.Fprintf(&b, "decision %d at %s: %s for %s, %s %s\n", d.ID, d.Time.Format(time.TimeOnly), d.Action, d.Job.Name, d.Outcome, d.Problem)
+		for _, m := range d.Members {
+			fmt.Fprintf(&b, "  %s to %s\n", m.Name, m.Node)
+		}
+		for _, v := range d.Victims {
+			fmt.Fprintf(&b, "  %s from %s: %s %s\n", v.Name, v.Node, v.State, v.Problem)
 		}
 	}
 	return b.String()
