@@ -87,6 +87,8 @@ type Budget interface {
 	Refuses(resource.Vector) model.Reason
 	// Take takes it.
 	Take(resource.Vector)
+	// Excuse counts what is held beyond a limit as within it.
+	Excuse()
 	// Release has a job of a queue, which may be another, give something back.
 	Release(queue string, v resource.Vector)
 }

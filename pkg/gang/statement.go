@@ -90,6 +90,7 @@ func (p *Planner) Evict(ctx context.Context, s Search) (Statement, error) {
 func (p *Planner) statement(ctx context.Context, s Search, nodes []fwk.NodeInfo, largestFirst bool) (st Statement, retry bool, err error) {
 	a := p.newAttempt(s.Request, nodes)
 	a.later = false
+	a.budget.Excuse()
 	a.quota, a.tasks = remainder(a.quota, a.tasks, s.Job)
 	if a.quota.met() {
 		return Statement{Why: "room is kept for all of its tasks"}, false, nil

@@ -52,6 +52,17 @@ func (b *Budget) Refuses(ask resource.Vector) model.Reason {
 	return model.Reason{}
 }
 
+// Excuse raises each limit to what is held now, where that is more. A queue may come to hold more than it may, when what it
+// is due shrinks; one of its jobs may then still take the place of others, as long as the queue grows no further. Volcano
+// lets nobody in until the queue is below its limit.
+func (b *Budget) Excuse() {
+	for i := range b.bounds {
+		bound := &b.bounds[i]
+		bound.Limit = bound.Limit.Clone()
+		bound.Limit.Admit(bound.Held)
+	}
+}
+
 // Take counts so much more as held.
 func (b *Budget) Take(ask resource.Vector) {
 	for i := range b.bounds {

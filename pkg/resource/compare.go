@@ -101,6 +101,15 @@ func (l Limit) Refuses(ask Vector, taken func(corev1.ResourceName) int64) []core
 	return over
 }
 
+// Admit raises the limit, where there is one, to what is held, in place.
+func (l *Limit) Admit(held Vector) {
+	for _, a := range held {
+		if bound, limited := l.Of(a.Name); limited && bound < float64(a.Value) {
+			l.Amounts = l.Amounts.AtLeast(Vector{a})
+		}
+	}
+}
+
 // Tighten lowers the limit to another one, in place. A resource that only the other names is added if it was unlimited.
 func (l *Limit) Tighten(o Portion) {
 	for _, a := range o {
