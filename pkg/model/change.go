@@ -32,6 +32,8 @@ const (
 	QuotaChanged
 	// BudgetChanged: a disruption budget appeared, disappeared or changed.
 	BudgetChanged
+	// PodStarted: a pod that was bound runs now.
+	PodStarted
 )
 
 // Change is what one update did to the model.

@@ -98,33 +98,41 @@ func (s *State) UpsertPod(pod *corev1.Pod) Change {
 
 // upsertTask puts a task into its job. A reservation that the API server has not confirmed outlives the update.
 func (s *State) upsertTask(t *Task, c *Change) *Task {
-	if before := s.task(t.UID); t.Problem != "" && (before == nil || before.Problem != t.Problem) {
+	before := s.task(t.UID)
+	if t.Problem != "" && (before == nil || before.Problem != t.Problem) {
 		c.Malformed = append(c.Malformed, t)
 	}
-	key, known := s.jobOf[t.UID]
-	if !known && t.Status == Pending && t.Pod.Status.NominatedNodeName != "" {
+	switch {
+	case before == nil && t.Status == Pending && t.Pod.Status.NominatedNodeName != "":
 		// Another process, or one before this, kept room for it.
 		t = t.nominated(t.Pod.Status.NominatedNodeName)
-	}
-	if known {
-		e := s.jobs[key]
-		before := e.job.Tasks[e.index[t.UID]]
-		switch {
-		case before.Status == Allocated && t.Status == Pending:
-			t = t.with(Allocated, before.Node)
-		case before.Nominated != "" && t.Status == Pending:
-			t = t.nominated(before.Nominated)
-		case before.Evicting && (t.Status == Running || t.Status == Bound):
-			t = t.evicting()
-		case before.Completed() && !t.Completed():
-			// Live and finished pods are watched apart; this is late news from before the end.
-			return before
+	case before == nil:
+	case before.Completed() && !t.Completed():
+		// Live and finished pods are watched apart; this is late news from before the end.
+		return before
+	default:
+		t = t.after(before)
+		if t.Status == Running && before.Status != Running {
+			c.Events |= PodStarted
 		}
-		if key != t.Job {
+		if before.Job != t.Job {
 			s.dropTask(t.UID, c)
 		}
 	}
 	s.putTask(t, c)
+	return t
+}
+
+// after returns a task as the API server has it with what it does not know yet of what was decided about it.
+func (t *Task) after(before *Task) *Task {
+	switch {
+	case before.Status == Allocated && t.Status == Pending:
+		return t.with(Allocated, before.Node)
+	case before.Nominated != "" && t.Status == Pending:
+		return t.nominated(before.Nominated)
+	case before.Evicting && (t.Status == Running || t.Status == Bound):
+		return t.evicting()
+	}
 	return t
 }
 

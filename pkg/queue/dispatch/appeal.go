@@ -45,7 +45,7 @@ func (d *Dispatcher) tooSoon(l *lot) bool {
 
 // stir reports whether lots are to be looked at for which there may be new victims.
 func (d *Dispatcher) stir(now time.Time) bool {
-	if d.events&(model.PodPlaced|model.BudgetChanged) != 0 && d.cfg.Evicts {
+	if d.events&(model.PodPlaced|model.PodStarted|model.BudgetChanged) != 0 && d.cfg.Evicts {
 		d.stirred = true
 	}
 	if !d.stirred || d.nextStir.After(now) {
