@@ -70,7 +70,7 @@ func TestEventsOfAChange(t *testing.T) {
 		"a pod is placed": {
 			before: func(s *model.State) model.Change { return s.UpsertPod(newPod("p")) },
 			change: func(s *model.State) model.Change { return s.UpsertPod(newPod("p", running)) },
-			want:   model.PodPlaced,
+			want:   model.PodPlaced | model.PodStarted,
 		},
 		"a pod is given a reservation": {
 			before: func(s *model.State) model.Change { return s.UpsertPod(newPod("p")) },
