@@ -21,9 +21,9 @@ const Protection = 30 * time.Second
 // be called at any time from anywhere; what they return is the caller's own.
 //
 // A decision stays Pending until its beneficiary starts or is given up (Started, Cancel). A refusal, a stuck victim or
-// a later decision for the same job closes it before: what was not sent is spared, and Open does not return it any
-// more, but whether the evictions were in vain is known only when the job starts or is given up, which it is after an
-// hour too. A closed decision by which nobody was evicted is Cancelled at once.
+// Close closes it before: what was not sent is spared, and Open does not return it any more, but whether the evictions
+// were in vain is known only when the job starts or is given up, which it is after an hour too. A closed decision by
+// which nobody was evicted is Cancelled at once. A job that grows task by task may have several open decisions.
 type Ledger struct {
 	size     int
 	cooldown time.Duration
@@ -70,15 +70,11 @@ func NewLedger(size int, cooldown time.Duration) *Ledger {
 	}
 }
 
-// Begin enters a decision whose victims are all Planned, and returns it with its ID. A decision on the same job that is
-// open is closed.
+// Begin enters a decision whose victims are all Planned, and returns it with its ID.
 func (l *Ledger) Begin(now time.Time, d Decision) *Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
-	for _, e := range slices.Clone(l.pending[d.Beneficiary]) {
-		l.closeEntry(e, now)
-	}
 	l.last++
 	e := &entry{Decision: *d.clone()}
 	e.ID, e.Time, e.Outcome, e.Ended, e.Problem = l.last, now, Pending, time.Time{}, ""
@@ -195,6 +191,18 @@ func (l *Ledger) Refusal(uid types.UID) time.Time {
 
 // Started says that the members of a job got their nodes. Victims that were not needed any more are returned.
 func (l *Ledger) Started(job model.JobKey, now time.Time) []*Victim { return l.end(job, now, false) }
+
+// Close ends the wait for the victims of a job's decisions, whose room did not help it. Whether they went in vain is known
+// when the job starts, or is given up. The victims that are spared by that are returned.
+func (l *Ledger) Close(job model.JobKey, now time.Time) []*Victim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var spared []*Victim
+	for _, e := range slices.Clone(l.pending[job]) {
+		spared = append(spared, l.closeEntry(e, now)...)
+	}
+	return spared
+}
 
 // Cancel gives a job up: it was deleted, or starts in another way. The victims that are spared by that, because nobody
 // has been asked to evict them yet, are returned.
