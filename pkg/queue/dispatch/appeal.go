@@ -95,6 +95,10 @@ func (d *Dispatcher) Pipelined(lead types.UID) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
 		d.end(TurnPipelined)
+		if l := d.lots[t.lot]; l != nil {
+			// There may be victims for the next of its like, too.
+			l.appealed = time.Time{}
+		}
 	}
 	d.mu.Unlock()
 	d.proceed()

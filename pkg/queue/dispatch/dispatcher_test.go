@@ -69,6 +69,7 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State:    d.state,
 		Policies: policies(t, args), AdmissionTimeout: patience,
+		Evicts:   slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		MayFit:   gang.MayFit,
 		Lead:     gang.TaskOrder(noOpinion).Lead,
 		Fault:    func(*model.Queue, model.Reason) {},

@@ -1,0 +1,171 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// evicting is a desk whose default queue may hold four cores.
+func evicting(t *testing.T, actions string) *desk {
+	d := newDeskWith(t, args("allocate "+actions, byPriority, inGangs, byCapacity))
+	d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Capability: cores(4), Reclaimable: true})
+	d.state.UpsertPriorityClass("high", 1000, false)
+	return d
+}
+
+// occupy adds a job whose pods run, each with one core.
+func (d *desk) occupy(job string, size int) {
+	d.state.UpsertGroup(keyOf(job), &model.Group{UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, Created: epoch})
+	for i := range size {
+		d.start(job, i)
+	}
+}
+
+func (d *desk) start(job string, i int) {
+	p := memberOf(job, i, "1")
+	p.Spec.NodeName, p.Status.Phase = "node-0", corev1.PodRunning
+	d.state.UpsertPod(p)
+}
+
+// ask adds a job of single tasks of a core each in the default queue.
+func (d *desk) ask(job string, size int, class string) {
+	d.state.UpsertGroup(keyOf(job), &model.Group{
+		UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, PriorityClass: class, Created: epoch,
+	})
+	for i := range size {
+		d.state.UpsertPod(memberOf(job, i, "1"))
+	}
+}
+
+// appeal has the lead's turn appeal, which must be a turn that only evictions can help.
+func (d *desk) appeal(lead types.UID, want ...config.Action) {
+	d.t.Helper()
+	entry := d.Enter(lead)
+	if entry.Limit.Kind != model.QueueFull {
+		d.t.Fatalf("the turn is begun for %v, want the limit of the queue", entry.Limit)
+	}
+	if _, actions := d.Appeal(lead); !slices.Equal(actions, want) {
+		d.t.Fatalf("it may appeal by %v, want %v", actions, want)
+	}
+}
+
+// TestAJobAtItsQueuesLimitAppeals follows a job that a limit of its queue keeps waiting, from its appeal to its start.
+func TestAJobAtItsQueuesLimitAppeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt")
+		d.occupy("low", 4)
+		d.ask("urgent", 1, "high")
+		d.want("urgent-0")
+		d.appeal("urgent-0", config.Preempt)
+		d.state.Pipeline([]model.Nomination{{UID: "urgent-0", Node: "node-0"}}, []types.UID{"low-3"})
+		d.Pipelined("urgent-0")
+		// Its next turn finds that the victim has not left.
+		d.want("urgent-0")
+		entry := d.Enter("urgent-0")
+		if entry.Limit != (model.Reason{}) || entry.Budget.Refuses(cores(1)) != (model.Reason{}) {
+			t.Errorf("what is kept for the job is held against it: %v", entry.Limit)
+		}
+		if _, actions := d.Appeal("urgent-0"); actions != nil {
+			t.Errorf("it may appeal by %v though room is kept for it", actions)
+		}
+		d.Refused("urgent-0", model.Reason{Kind: model.WaitingForVictims}, time.Time{})
+		d.want()
+		if got := d.last("urgent").Kind; got != model.WaitingForVictims {
+			t.Errorf("it waits for %s", got)
+		}
+		d.state.DeletePod("low-3")
+		d.want("urgent-0")
+		d.plan("urgent-0")
+		d.place("urgent-0")
+		d.want()
+	})
+}
+
+// TestNobodyToEvict: without anybody of lower priority in the queue a job at the limit has no turn. One that starts to run
+// is noticed within a second.
+func TestNobodyToEvict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt")
+		d.state.UpsertPriorityClass("same", 1000, true)
+		d.occupy("peers", 4)
+		d.ask("urgent", 1, "high")
+		d.want()
+		if got := d.last("urgent").Kind; got != model.QueueFull {
+			t.Errorf("it waits because of %s", got)
+		}
+		// The peers turn out to be less urgent.
+		d.state.DeletePriorityClass("same")
+		d.occupy("late", 1)
+		time.Sleep(time.Second)
+		d.want("urgent-0")
+	})
+}
+
+// TestAppealsAreSpaced: room that is made lets a refused job try again at once, but victims are looked for once a second.
+func TestAppealsAreSpaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt")
+		d.occupy("low", 4)
+		d.ask("urgent", 4, "high")
+		d.want("urgent-0")
+		d.appeal("urgent-0", config.Preempt)
+		d.Refused("urgent-0", model.Reason{Kind: model.QueueFull, Message: "kept"}, time.Time{})
+		d.want()
+		d.state.DeletePod("low-3")
+		d.want()
+		time.Sleep(time.Second)
+		d.want("urgent-0")
+		d.appeal("urgent-0", config.Preempt)
+	})
+}
+
+// TestAppealAgain: a refusal may say when its reasons are over.
+func TestAppealAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt")
+		d.occupy("low", 4)
+		d.ask("urgent", 1, "high")
+		d.want("urgent-0")
+		d.appeal("urgent-0", config.Preempt)
+		d.Refused("urgent-0", model.Reason{Kind: model.QueueFull, Message: "they cool down"}, time.Now().Add(time.Minute))
+		time.Sleep(59 * time.Second)
+		d.want()
+		time.Sleep(1500 * time.Millisecond)
+		d.want("urgent-0")
+	})
+}
+
+// TestTheNextOfALotAppeals: jobs that ask for the same share a refusal, but not the room that is kept for one of them.
+func TestTheNextOfALotAppeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt")
+		d.occupy("low", 4)
+		d.ask("first", 1, "high")
+		d.want("first-0")
+		d.ask("second", 1, "high")
+		d.appeal("first-0", config.Preempt)
+		d.state.Pipeline([]model.Nomination{{UID: "first-0", Node: "node-0"}}, []types.UID{"low-3"})
+		d.Pipelined("first-0")
+		taken := d.take()
+		if len(taken) == 1 && taken[0] == "first-0" {
+			d.Enter("first-0")
+			d.Refused("first-0", model.Reason{Kind: model.WaitingForVictims}, time.Time{})
+			taken = d.take()
+		}
+		if !slices.Equal(taken, []types.UID{"second-0"}) {
+			t.Fatalf("activated %v, want second-0", taken)
+		}
+		d.appeal("second-0", config.Preempt)
+	})
+}
