@@ -136,12 +136,11 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 	if reason := trial.Entitled(need); reason != (model.Reason{}) {
 		return false, reason.Message, nil
 	}
-	began := time.Now()
 	statement, err := refusal.Planner.Evict(ctx, ev.Search(refusal.Request, trial))
 	if err != nil {
 		return false, "", fmt.Errorf("looking for victims for job %s: %w", job.Key, err)
 	}
-	klog.FromContext(ctx).V(3).Info("Looked for victims", "job", job.Key, "action", action, "took", time.Since(began),
+	klog.FromContext(ctx).V(3).Info("Looked for victims", "job", job.Key, "action", action,
 		"victims", len(statement.Victims), "tasks", len(statement.Placements), "why", statement.Why)
 	metrics.PreemptionAttempt(len(statement.Victims))
 	refusal.Again = earliest(refusal.Again, trial.Again())

@@ -47,15 +47,24 @@ func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 	for _, expiry := range d.expiries {
 		at(expiry)
 	}
+	for _, t := range d.appointments() {
+		at(t)
+	}
+	return quiet, next
+}
+
+// appointments are the times at which lots are looked at though nothing happens.
+func (d *Dispatcher) appointments() []time.Time {
+	var times []time.Time
 	for _, l := range d.lots {
 		if (l.parked || d.held[l]) && !l.notBefore.IsZero() {
-			at(l.notBefore)
+			times = append(times, l.notBefore)
 		}
 	}
 	if d.stirred {
-		at(d.nextStir)
+		times = append(times, d.nextStir)
 	}
-	return quiet, next
+	return times
 }
 
 // Reasons returns why jobs wait, as last found.
