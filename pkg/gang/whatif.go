@@ -1,0 +1,207 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// whatIf is a node with units taken off it, and what the queues would hold then.
+type whatIf struct {
+	evictor *evictor
+	class   *class
+	task    *model.Task
+	node    int
+	info    fwk.NodeInfo
+	state   fwk.CycleState
+	units   []unit
+	failed  error
+}
+
+func (e *evictor) what(c *class, t *model.Task, node int) *whatIf {
+	w := &whatIf{evictor: e, class: c, task: t, node: node, info: e.attempt.overlay.at(node).Snapshot(), state: c.state}
+	if c.looksAround {
+		w.state = c.state.Clone()
+	}
+	return w
+}
+
+// take takes a unit off.
+func (w *whatIf) take(u unit) {
+	e := w.evictor
+	for _, v := range u.victims {
+		e.trial.Take(v)
+		e.attempt.budget.Release(v.Job.Queue, v.Task.Request)
+	}
+	for _, r := range u.pods {
+		if r.node == w.node {
+			w.note(e.attempt.planner.RemovePod(w.info, r.pod.GetPod()))
+		}
+		if w.class.looksAround {
+			w.note(w.class.removePod(context.Background(), w.state, r, w.nodeOf(r)))
+		}
+	}
+	w.units = withUnit(w.units, u)
+}
+
+// giveBack undoes take.
+func (w *whatIf) giveBack(u unit) {
+	e := w.evictor
+	for _, v := range u.victims {
+		e.trial.Return(v)
+		e.attempt.budget.Release(v.Job.Queue, negative(v.Task.Request))
+	}
+	for _, r := range u.pods {
+		if r.node == w.node {
+			w.info.AddPodInfo(r.pod)
+		}
+		if w.class.looksAround {
+			w.note(w.class.addTo(context.Background(), w.state, r.pod, w.nodeOf(r)))
+		}
+	}
+	w.units = slices.DeleteFunc(w.units, func(o unit) bool { return o.victims[0].Task == u.victims[0].Task })
+}
+
+func (w *whatIf) nodeOf(r removed) fwk.NodeInfo {
+	if r.node == w.node {
+		return w.info
+	}
+	return w.evictor.attempt.overlay.at(r.node)
+}
+
+func (w *whatIf) note(err error) {
+	if w.failed == nil {
+		w.failed = err
+	}
+}
+
+// enough reports whether the idle resources of the node, and what the queue may hold, allow the task.
+func (w *whatIf) enough() bool {
+	return room(w.info, w.task.Request) > 0 && w.evictor.withinBudget(w.task)
+}
+
+// fits reports whether the filters allow the task.
+func (w *whatIf) fits(ctx context.Context) bool {
+	return w.failed == nil && w.class.filterIn(ctx, w.state, w.info).IsSuccess()
+}
+
+// more takes the remaining units one by one until the filters allow the task.
+func (w *whatIf) more(ctx context.Context, units iter.Seq[unit]) bool {
+	for u := range units {
+		if w.has(u.victims[0]) || w.evictor.trial.Judge(u.victims...) != "" {
+			continue
+		}
+		if w.take(u); w.fits(ctx) {
+			return true
+		}
+	}
+	return false
+}
+
+// empties reports whether a job that starts whole or not at all has nothing left on nodes once the unit is gone, too.
+func (w *whatIf) empties(u unit) bool {
+	job := u.victims[0].Job
+	c := &job.Counts.ByStatus
+	left := c[model.Allocated] + c[model.Bound] + c[model.Running] - len(u.victims)
+	if left > 0 {
+		left -= tasksOf(job.Key, w.units) + tasksOf(job.Key, w.evictor.taken)
+	}
+	return left <= 0 && job.Min() > 0
+}
+
+// tasksOf counts the tasks of a job in units.
+func tasksOf(job model.JobKey, units []unit) int {
+	n := 0
+	for _, u := range units {
+		if u.victims[0].Job.Key == job {
+			n += len(u.victims)
+		}
+	}
+	return n
+}
+
+// done undoes whatever is left.
+func (w *whatIf) done() {
+	for _, u := range w.units {
+		for _, v := range u.victims {
+			w.evictor.trial.Return(v)
+			w.evictor.attempt.budget.Release(v.Job.Queue, negative(v.Task.Request))
+		}
+	}
+	w.units = nil
+}
+
+// unitsOf makes a unit of each candidate that may go by itself and, with wholes, after these one of all that a job has left
+// for each of the others, in their order.
+func (w *whatIf) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] {
+	e := w.evictor
+	return func(yield func(unit) bool) {
+		var rest []model.Victim
+		for _, v := range candidates {
+			u := unit{victims: []model.Victim{v}, pods: e.podsOf(w.node, v)}
+			if e.trial.WholeJobs() && (w.empties(u) || wholes && e.trial.Judge(v) != "") {
+				rest = append(rest, v)
+			} else if !yield(u) {
+				return
+			}
+		}
+		done := map[model.JobKey]bool{}
+		for _, v := range rest {
+			if !wholes || done[v.Job.Key] || w.has(v) {
+				continue
+			}
+			done[v.Job.Key] = true
+			if u, ok := w.wholeOf(v); ok && !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+// has reports whether a victim is among those taken off.
+func (w *whatIf) has(v model.Victim) bool {
+	return slices.ContainsFunc(w.units, func(u unit) bool {
+		return slices.ContainsFunc(u.victims, func(o model.Victim) bool { return o.Task == v.Task })
+	})
+}
+
+// wholeOf is a unit of all tasks that a job has on nodes, if each of them could be a victim.
+func (w *whatIf) wholeOf(v model.Victim) (unit, bool) {
+	e := w.evictor
+	u := unit{whole: true}
+	o := e.attempt.overlay
+	for _, t := range v.Job.Tasks {
+		one := model.Victim{Task: t, Job: v.Job}
+		if e.gone[t.UID] || t.Status == model.Releasing || !t.Status.HoldsNode() || w.has(one) {
+			continue
+		}
+		node := o.index(t.Node)
+		if node >= 0 {
+			one.Node = o.at(node).Node()
+		}
+		if why := e.trial.Candidate(one); why != "" {
+			e.keep(v.Task.UID, "of its job, which would go as a whole, another pod stays: "+why)
+			return unit{}, false
+		}
+		u.victims = append(u.victims, one)
+		if node >= 0 {
+			u.pods = append(u.pods, e.podsOf(node, one)...)
+		}
+	}
+	slices.SortFunc(u.victims, e.trial.Compare)
+	return u, len(u.victims) > 0
+}
+
+func (e *evictor) podsOf(node int, v model.Victim) []removed {
+	if pod := podOn(e.attempt.overlay.at(node), v.Task.UID); pod != nil {
+		return []removed{{pod: pod, node: node}}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+// desk is a dispatcher, and the scheduling queue and status writer it talks to. Tests run in a synctest bubble, so that
+// time passes only when everything waits.
+type desk struct {
+	t     *testing.T
+	state *model.State
+	*dispatch.Dispatcher
+
+	mu        sync.Mutex // guards the rest
+	activated []types.UID
+	reasons   map[model.JobKey][]model.Reason
+	settled   map[types.UID]bool
+}
+
+// plain are the arguments of a scheduler without queues: gangs by priority.
+func plain() *config.BatchQueueArgs {
+	return &config.BatchQueueArgs{
+		Actions: []config.Action{config.Allocate, config.Backfill},
+		Tiers:   []config.Tier{{Plugins: []config.TierPlugin{{Name: config.PluginPriority}, {Name: config.PluginGang}}}},
+	}
+}
+
+func policies(t *testing.T, args *config.BatchQueueArgs) *policy.Set {
+	set, err := policy.Compile(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// patience is how long jobs may be without pods.
+const patience = 10 * time.Minute
+
+func noOpinion(_, _ *model.Task) int { return 0 }
+
+func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
+
+func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
+	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}}
+	d.state.AddScheduler("volcano")
+	d.Dispatcher = dispatch.New(dispatch.Config{
+		State:    d.state,
+		Policies: policies(t, args), AdmissionTimeout: patience,
+		Evicts:   slices.ContainsFunc(args.Actions, config.Action.Evicts),
+		MayFit:   gang.MayFit,
+		Lead:     gang.TaskOrder(noOpinion).Lead,
+		Fault:    func(*model.Queue, model.Reason) {},
+		Recorder: metrics.Recorder{},
+		Activate: func(pods []*corev1.Pod) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for _, p := range pods {
+				d.activated = append(d.activated, p.UID)
+			}
+		},
+		Settle: func(members []types.UID, bind bool) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for _, uid := range members {
+				d.settled[uid] = bind
+			}
+		},
+		Report: func(key model.JobKey, reason model.Reason) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.reasons[key] = append(d.reasons[key], reason)
+		},
+		Clock: clock.RealClock{},
+	})
+	d.state.Observe(d.Notify)
+	d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue})
+	d.addNode("node-0", "8")
+	go d.Run(t.Context())
+	return d
+}
+
+// take waits until everything is quiet and returns the pods activated since the last call, sorted.
+func (d *desk) take() []types.UID {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := slices.Sorted(slices.Values(d.activated))
+	d.activated = nil
+	return taken
+}
+
+func (d *desk) want(uids ...types.UID) {
+	d.t.Helper()
+	if got := d.take(); !slices.Equal(got, uids) {
+		d.t.Fatalf("activated %v, want %v", got, uids)
+	}
+}
+
+// last is the last reason reported for a PodGroup.
+func (d *desk) last(job string) model.Reason { return d.lastOf(keyOf(job)) }
+
+// lastOf is the last reason reported for a job.
+func (d *desk) lastOf(job model.JobKey) model.Reason {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if told := d.reasons[job]; len(told) > 0 {
+		return told[len(told)-1]
+	}
+	return model.Reason{}
+}
+
+func (d *desk) addNode(name, cpu string) {
+	d.state.UpsertNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("110"),
+	}}})
+}
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func memberOf(job string, i int, cpu string) *corev1.Pod {
+	name := fmt.Sprintf("%s-%d", job, i)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "ns", UID: types.UID(name), CreationTimestamp: metav1.NewTime(epoch.Add(time.Duration(i) * time.Second)),
+			Annotations: map[string]string{model.GroupNameAnnotation: job},
+		},
+		Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
+		}}},
+	}
+}
+
+func keyOf(job string) model.JobKey {
+	return model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: job}
+}
+
+// submit adds a gang; age makes it older than those with a smaller one.
+func (d *desk) submit(job string, size, age int, cpu string) {
+	d.state.UpsertGroup(keyOf(job), &model.Group{
+		UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, Created: epoch.Add(-time.Duration(age) * time.Minute),
+	})
+	for i := range size {
+		d.state.UpsertPod(memberOf(job, i, cpu))
+	}
+}
+
+// plan lets the lead plan: every placeable task of the job on node-0.
+func (d *desk) plan(lead types.UID) {
+	d.t.Helper()
+	entry := d.Enter(lead)
+	if entry.Verdict != dispatch.Lead {
+		d.t.Fatalf("pod %s is not asked to lead", lead)
+	}
+	var members []types.UID
+	for _, task := range entry.Job.Tasks {
+		if task.Placeable() {
+			members = append(members, task.UID)
+		}
+	}
+	d.planFor(entry.Job, members)
+}
+
+// planFor plans members of a job, of which the first that waits leads, for node-0.
+func (d *desk) planFor(job *model.Job, members []types.UID) {
+	d.t.Helper()
+	var pods []*corev1.Pod
+	var nodes []string
+	lead := gang.TaskOrder(noOpinion).Lead(job).UID
+	for _, task := range job.Tasks {
+		if slices.Contains(members, task.UID) {
+			pods, nodes = append(pods, task.Pod), append(nodes, "node-0")
+		}
+	}
+	if node := d.Planned(lead, pods, nodes, false); node != "node-0" {
+		d.t.Fatalf("the lead goes to %q, want node-0", node)
+	}
+}
+
+// place reserves a member.
+func (d *desk) place(uid types.UID) {
+	d.state.Assume(uid, "node-0")
+	d.Reserved(uid)
+}
+
+var noRoom = model.Reason{Kind: model.NotEnoughResources, Subject: "cpu", Message: "insufficient cpu", FromNodes: true}

@@ -1,0 +1,152 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// Settled returns the reason to give for a turn that is refused: that of the first refusal as long as it is the same, so
+// that messages do not change with every number.
+func (d *Dispatcher) Settled(lead types.UID, reason model.Reason) model.Reason {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		if l := d.lots[t.lot]; l != nil && l.reason.Same(reason) {
+			return l.reason
+		}
+	}
+	return reason
+}
+
+// Refused ends the turn because the plan does not hold; the job's lot is parked, until the time given at the latest unless
+// that is zero.
+func (d *Dispatcher) Refused(lead types.UID, reason model.Reason, again time.Time) {
+	d.mu.Lock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		d.end(TurnRefused)
+		if w := d.jobs[t.job]; w != nil {
+			w.refused++
+		}
+		if l := d.lots[t.lot]; l != nil {
+			if l.reason.Same(reason) {
+				reason = l.reason
+			}
+			if reason.Kind == model.QueueFull {
+				d.hold(l, reason)
+			} else {
+				d.park(l, reason, t.events)
+			}
+			l.notBefore = earliest(l.notBefore, again)
+		}
+	}
+	d.mu.Unlock()
+	d.proceed()
+}
+
+// Reserved records that a member holds its node, and reports whether it must wait for others before it binds. The turn
+// ends with the last one.
+func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
+	d.mu.Lock()
+	t := d.turn
+	if t == nil || t.members[uid] == nil {
+		d.mu.Unlock()
+		return false
+	}
+	d.finish(t.members[uid])
+	if t.open > 0 {
+		d.mu.Unlock()
+		return t.fragile
+	}
+	if w := d.jobs[t.job]; w != nil {
+		w.failures, w.notBefore = 0, time.Time{}
+	}
+	d.end(TurnPlaced)
+	d.mu.Unlock()
+	d.proceed()
+	return false
+}
+
+// Lost records that a pod did not get, or no longer has, the node it was meant for. If its turn is on, the turn ends:
+// what is reserved stays unless the turn is fragile, and the job is planned again first.
+func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
+	d.mu.Lock()
+	if w := d.jobs[job]; w != nil {
+		d.rest(w)
+	}
+	if t := d.turn; t != nil && (t.members[uid] != nil || t.lead.UID == uid) {
+		d.end(TurnBroken)
+	}
+	d.changed[job] = true
+	d.mu.Unlock()
+	d.proceed()
+}
+
+// end closes the turn. Members that wait for each other bind if all of them have their nodes.
+func (d *Dispatcher) end(result TurnResult) {
+	t := d.turn
+	d.cfg.Recorder.Turn(result)
+	d.turn = nil
+	d.changed[t.job] = true
+	if t.fragile {
+		d.settlements = append(d.settlements, settlement{members: slices.Collect(maps.Keys(t.members)), bind: result == TurnPlaced})
+	}
+}
+
+// finish takes a member off the list of those the turn waits for.
+func (d *Dispatcher) finish(m *member) {
+	if !m.done {
+		m.done = true
+		d.turn.open--
+		d.turn.progress = d.cfg.Clock.Now()
+	}
+}
+
+// checkMembers drops members that no longer wait for a node: deleted, finished or bound by someone else. The turn ends
+// when none is left; a fragile one, whose members only bind together, ends at once.
+func (d *Dispatcher) checkMembers(changed []types.UID) {
+	t := d.turn
+	gone := false
+	for _, uid := range changed {
+		task := d.cfg.State.Task(uid)
+		if m := t.members[uid]; m != nil && !m.done && (task == nil || task.Status != model.Pending && task.Status != model.Allocated) {
+			d.finish(m)
+			gone = true
+		}
+		gone = gone || uid == t.lead.UID && t.members == nil && (task == nil || !task.Placeable())
+	}
+	if gone && (t.members == nil || t.fragile || t.open == 0) {
+		d.end(TurnBroken)
+	}
+}
+
+// rest lets a job sit out for a while after an attempt that failed for no reason of capacity. The first failure is
+// followed by another attempt at once.
+func (d *Dispatcher) rest(w *waiting) {
+	if w.failures > 0 {
+		w.notBefore = d.cfg.Clock.Now().Add(min(lastBackoff, firstBackoff<<min(w.failures-1, 10)))
+	}
+	w.failures++
+}
+
+// Errored ends the turn because planning failed; the job is tried again after a back-off.
+func (d *Dispatcher) Errored(lead types.UID, err error) {
+	d.mu.Lock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		d.end(TurnBroken)
+		if w := d.jobs[t.job]; w != nil {
+			d.rest(w)
+			d.tell(w, model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)})
+		}
+	}
+	d.mu.Unlock()
+	d.proceed()
+}
