@@ -25,7 +25,7 @@ import (
 // tiers is a volcano-scheduler.conf with the plugins that have a say in evictions.
 func tiers(actions, plugins string) string {
 	conf := fmt.Sprintf("actions: \"enqueue, allocate, %s\"\ntiers:\n- plugins:\n", actions)
-	for _, p := range strings.FieldsSeq(plugins) {
+	for p := range strings.FieldsSeq(plugins) {
 		conf += "  - name: " + p + "\n"
 	}
 	return conf
