@@ -27,9 +27,11 @@ type town struct {
 	running []gangSpec
 	gang    gangSpec
 	queues  []*model.Queue
+	parents []*model.Queue
 	conf    string
 	action  config.Action
-	unit    bool
+	// unit: all pods ask for one core. tree: some queues are below another one.
+	unit, tree bool
 }
 
 const cores = 8
@@ -42,7 +44,8 @@ func drawTown(t *rapid.T) town {
 		w.free = append(w.free, cores)
 	}
 	w.action = rapid.SampledFrom([]config.Action{config.Preempt, config.Reclaim, config.GangPreempt, config.GangReclaim}).Draw(t, "action")
-	divider := rapid.SampledFrom([]string{"proportion", "capacity"}).Draw(t, "divider")
+	divider := rapid.SampledFrom([]string{"proportion", "capacity", "capacity+tree"}).Draw(t, "divider")
+	w.tree = divider == "capacity+tree"
 	w.conf = tiers(string(w.action), "priority gang conformance "+divider)
 	left := nodes * cores
 	for i := range rapid.IntRange(2, 4).Draw(t, "queues") {
@@ -51,7 +54,7 @@ func drawTown(t *rapid.T) town {
 		// What queues are promised together there must be.
 		promised := rapid.IntRange(0, left/2).Draw(t, "promised")
 		left -= promised
-		if divider == "capacity" {
+		if divider != "proportion" {
 			q.Deserved = resource.Vector{{Name: corev1.ResourceCPU, Value: int64(promised) * 1000}}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "guaranteed") == 0 {
@@ -59,12 +62,28 @@ func drawTown(t *rapid.T) town {
 		}
 		w.queues = append(w.queues, q)
 	}
+	if w.tree {
+		w.plant(t)
+	}
 	for i := range rapid.IntRange(4, 16).Draw(t, "jobs") {
 		w.running = append(w.running, w.drawJob(t, fmt.Sprintf("old%d", i))...)
 	}
 	size := rapid.IntRange(1, 10).Draw(t, "size")
 	w.gang = in(w.queues[0].Name, "high", gangOf("new", size, size, w.drawSize(t)))
 	return w
+}
+
+// plant puts some of the queues below a queue of its own, which is promised what they are.
+func (w *town) plant(t *rapid.T) {
+	above := queue("above", 1)
+	for _, q := range w.queues {
+		if rapid.Bool().Draw(t, "below") {
+			q.Parent = above.Name
+			above.Deserved.Add(q.Deserved)
+			above.Guarantee.Add(q.Guarantee)
+		}
+	}
+	w.parents = []*model.Queue{above, queue(model.RootQueue, 1)}
 }
 
 func (w *town) drawSize(t *rapid.T) string {
@@ -154,7 +173,7 @@ func TestEvictKeepsItsPromises(t *testing.T) {
 		town := drawTown(r)
 		w := town.build(t)
 		job := w.job(town.gang)
-		set := w.policies(t, town.conf, town.queues...)
+		set := w.policies(t, town.conf, append(town.parents, town.queues...)...)
 		if plan := w.plan(t, job); len(plan.Placements) > 0 {
 			return
 		}
@@ -176,7 +195,7 @@ func TestEvictKeepsItsPromises(t *testing.T) {
 		// Nobody who lost something may evict for it, and the gang has what it wanted.
 		first, after := st, town.settled(st)
 		later := after.build(t)
-		again := later.policies(t, town.conf, town.queues...)
+		again := later.policies(t, town.conf, append(town.parents, town.queues...)...)
 		for _, v := range st.Victims {
 			loser := later.state.Job(v.Job.Key)
 			if !again.Starving(loser) {
@@ -252,6 +271,19 @@ func (w *town) checkQueues(r *rapid.T, st gang.Statement, held map[string]int, d
 			r.Fatalf("queue %s is left with %d cores of the %g milli that it is due or guaranteed", q.Name, held[q.Name], least)
 		}
 	}
+	for _, above := range w.parents {
+		below, taken := 0, false
+		for _, q := range w.queues {
+			if q.Parent == above.Name {
+				below += held[q.Name]
+				taken = taken || slices.ContainsFunc(st.Victims, func(v model.Victim) bool { return v.Job.Queue == q.Name })
+			}
+		}
+		inside := named(w.queues, w.gang.group.Queue).Parent == above.Name
+		if guaranteed := above.Guarantee.Get(corev1.ResourceCPU); taken && !inside && int64(below*1000) < guaranteed {
+			r.Fatalf("the queues below %s are left with %d cores of the %d milli that it is guaranteed", above.Name, below, guaranteed)
+		}
+	}
 }
 
 // checkTrim: no victim can be put back, nor a whole job that had nothing to spare.
@@ -295,7 +327,7 @@ func (w *town) affords(set *policy.Set, job *model.Job, st gang.Statement, back 
 
 // mustNotHelp checks, where all pods are alike and jobs are not taken as a whole, that evictions would really not do.
 func (w *town) mustNotHelp(r *rapid.T, before *world, job *model.Job, due map[string]float64) {
-	if !w.unit || w.action == config.GangPreempt || w.action == config.GangReclaim {
+	if !w.unit || w.tree || w.action == config.GangPreempt || w.action == config.GangReclaim {
 		return
 	}
 	room := 0

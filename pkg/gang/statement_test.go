@@ -22,11 +22,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
-// tiers is a volcano-scheduler.conf with the plugins that have a say in evictions.
+// tiers is a volcano-scheduler.conf with the plugins that have a say in evictions; "+tree" makes one hierarchical.
 func tiers(actions, plugins string) string {
 	conf := fmt.Sprintf("actions: \"enqueue, allocate, %s\"\ntiers:\n- plugins:\n", actions)
 	for p := range strings.FieldsSeq(plugins) {
-		conf += "  - name: " + p + "\n"
+		name, tree := strings.CutSuffix(p, "+tree")
+		conf += "  - name: " + name + "\n"
+		if tree {
+			conf += "    enableHierarchy: true\n"
+		}
 	}
 	return conf
 }
