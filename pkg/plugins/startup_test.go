@@ -101,15 +101,18 @@ profiles:
       disabled: [{name: PrioritySort}]
     preFilter:
       enabled: [{name: Gang}]
+    postFilter:
+      enabled: [{name: Gang}]
     bind:
       enabled: [{name: Gang}]
 `
 
 func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
 	const (
-		preFilter = "    preFilter:\n      enabled: [{name: Gang}]\n"
-		bind      = "    bind:\n      enabled: [{name: Gang}]\n"
-		disabled  = "      disabled: [{name: DefaultPreemption}]\n"
+		preFilter  = "    preFilter:\n      enabled: [{name: Gang}]\n"
+		bind       = "    bind:\n      enabled: [{name: Gang}]\n"
+		postFilter = "    postFilter:\n      enabled: [{name: Gang}]\n"
+		disabled   = "      disabled: [{name: DefaultPreemption}]\n"
 	)
 	for name, tc := range map[string]struct {
 		// replace is put where the first is in the whole.
@@ -130,7 +133,7 @@ func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
 			[2]string{"{name: BatchQueue}, {name: Gang}]", "{name: BatchQueue}]"},
 			[]string{
 				`plugin Gang must be the first at preFilter`, `plugin Gang must be the first at bind`,
-				`plugin Gang is not enabled at filter: enable it at multiPoint`, `plugin Gang is not enabled at postFilter`,
+				`plugin Gang is not enabled at filter: enable it at multiPoint`, `plugin Gang must be the first at postFilter`,
 				`plugin Gang is not enabled at reserve`, `plugin Gang is not enabled at permit`,
 			},
 		},
@@ -142,12 +145,30 @@ func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
 			[2]string{disabled, ""},
 			[]string{`profile "batch": plugin DefaultPreemption evicts for single pods of a gang: disable it at multiPoint or postFilter`},
 		},
+		"an action evicts, and nobody does that": {
+			[2]string{bind, bind + "  pluginConfig: [{name: BatchQueue, args: {actions: [allocate, reclaim]}}]\n"},
+			[]string{`action reclaim evicts, and plugin Reclaim, which does that, is not enabled: list it at multiPoint, before Gang, or leave the action out`},
+		},
+		"Reclaim comes too late": {
+			[2]string{postFilter, "    postFilter:\n      enabled: [{name: Gang}, {name: Reclaim}]\n"},
+			[]string{`profile "batch": plugin Gang must be the first at postFilter, behind Reclaim if that is enabled, where the order is [Gang `, `: list them so at postFilter and at multiPoint`},
+		},
+		"Gang runs after upstream's plugins at postFilter": {
+			[2]string{postFilter, ""},
+			[]string{`profile "batch": plugin Gang must be the first at postFilter, behind Reclaim if that is enabled, where the order is [DynamicResources Gang]`},
+		},
+		"Reclaim without an action that evicts": {
+			[2]string{bind, bind + "- schedulerName: other\n  plugins:\n    queueSort:\n      enabled: [{name: BatchQueue}]\n      disabled: [{name: PrioritySort}]\n" +
+				"    multiPoint:\n      enabled: [{name: BatchQueue}, {name: Reclaim}, {name: Gang}]\n      disabled: [{name: DefaultPreemption}]\n" +
+				preFilter + "    postFilter:\n      enabled: [{name: Reclaim}, {name: Gang}]\n" + bind},
+			nil,
+		},
 		"a point is switched off": {
 			[2]string{preFilter, preFilter + "    reserve:\n      disabled: [{name: Gang}]\n"},
 			[]string{`profile "batch": plugin Gang is not enabled at reserve: enable it at multiPoint`},
 		},
 		"everything that is wrong is told at once": {
-			[2]string{preFilter + bind, ""},
+			[2]string{preFilter + postFilter + bind, ""},
 			[]string{`plugin Gang must be the first at preFilter`, `plugin Gang must be the first at bind`},
 		},
 		"arguments that cannot be meant": {
@@ -160,7 +181,7 @@ func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
 		},
 		"a second profile with a mistake is named": {
 			[2]string{bind, bind + "- schedulerName: other\n  plugins:\n    queueSort:\n      enabled: [{name: BatchQueue}]\n      disabled: [{name: PrioritySort}]\n" +
-				"    multiPoint:\n      enabled: [{name: BatchQueue}, {name: Gang}]\n      disabled: [{name: DefaultPreemption}]\n" + preFilter},
+				"    multiPoint:\n      enabled: [{name: BatchQueue}, {name: Gang}]\n      disabled: [{name: DefaultPreemption}]\n" + preFilter + postFilter},
 			[]string{`profile "other": plugin Gang must be the first at bind`},
 		},
 	} {

@@ -37,8 +37,9 @@ func TestBatchProfileRunsPluginsInOrder(t *testing.T) {
 			t.Errorf("%s runs %q, want Gang among them", point, got)
 		}
 	}
-	if got := pluginNames(run.PostFilter); slices.Contains(got, names.DefaultPreemption) {
-		t.Errorf("postFilter runs %q, want no DefaultPreemption", got)
+	got := pluginNames(run.PostFilter)
+	if len(got) < 2 || !slices.Equal(got[:2], []string{"Reclaim", "Gang"}) || slices.Contains(got, names.DefaultPreemption) {
+		t.Errorf("postFilter runs %q, want Reclaim and Gang first, and no DefaultPreemption", got)
 	}
 }
 
@@ -82,14 +83,14 @@ func expand(t *testing.T, profile *schedulerconfig.KubeSchedulerProfile) *schedu
 	}
 	registry := frameworkruntime.Registry{
 		"BatchQueue": factory(&queuePlugin{name: "BatchQueue"}),
-		"Gang":       factory(&cyclePlugin{name: "Gang"}),
+		"Gang":       factory(&gangPlugin{cyclePlugin: cyclePlugin{name: "Gang"}}),
 	}
 	for _, plugin := range profile.Plugins.MultiPoint.Enabled {
 		switch plugin.Name {
 		case "BatchQueue", "Gang":
 		case names.PrioritySort:
 			registry[plugin.Name] = factory(&queuePlugin{name: plugin.Name})
-		case names.DefaultPreemption:
+		case names.DefaultPreemption, "Reclaim":
 			registry[plugin.Name] = factory(&preemptionPlugin{name: plugin.Name})
 		default:
 			registry[plugin.Name] = factory(&cyclePlugin{name: plugin.Name})
@@ -133,6 +134,14 @@ type cyclePlugin struct {
 }
 
 func (pl *cyclePlugin) Name() string { return pl.name }
+
+// gangPlugin runs where Gang does.
+type gangPlugin struct {
+	cyclePlugin
+	fwk.PostFilterPlugin
+}
+
+func (pl *gangPlugin) Name() string { return pl.name }
 
 type preemptionPlugin struct {
 	name string

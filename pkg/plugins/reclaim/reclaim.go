@@ -10,14 +10,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
@@ -30,21 +28,17 @@ import (
 
 // Reclaim makes room.
 type Reclaim struct {
-	handle framework.Framework
 	engine *engine.Engine
 }
 
-var (
-	_ fwk.PostFilterPlugin  = &Reclaim{}
-	_ fwk.EnqueueExtensions = &Reclaim{}
-)
+var _ fwk.PostFilterPlugin = &Reclaim{}
 
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = names.Reclaim
 
 // New returns the factory of the plugin. All profiles share what carries out evictions, by the arguments of the first.
 func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-	return func(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	return func(_ context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.ReclaimArgs)
 		if !ok {
 			return nil, fmt.Errorf("want args to be of type ReclaimArgs, got %T", obj)
@@ -52,31 +46,13 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 		if err := validation.ValidateReclaimArgs(nil, args); err != nil {
 			return nil, err
 		}
-		f, ok := handle.(framework.Framework)
-		if !ok {
-			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
-		}
 		e.ConfigureEvictions(args)
-		return &Reclaim{handle: f, engine: e}, nil
+		return &Reclaim{engine: e}, nil
 	}
 }
 
 // Name returns the plugin's name.
 func (pl *Reclaim) Name() string { return Name }
-
-// EventsToRegister returns no events, as for Gang. All plugins exist by the time it is called, so it also checks their
-// order: the last plugin at PostFilter ends the turn.
-func (pl *Reclaim) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	var order []string
-	for _, p := range pl.handle.ListPlugins().PostFilter.Enabled {
-		order = append(order, p.Name)
-	}
-	if i, j := slices.Index(order, Name), slices.Index(order, names.Gang); i < 0 || j < i {
-		return nil, fmt.Errorf("profile %q: plugin %s must come before %s at postFilter, where the order is %v: list it before %s at multiPoint",
-			pl.handle.ProfileName(), Name, names.Gang, order, names.Gang)
-	}
-	return nil, nil
-}
 
 // PostFilter makes room for a turn that was refused, if the policies allow that. Otherwise the reason tells why.
 func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
