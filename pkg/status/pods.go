@@ -56,7 +56,8 @@ func (w *Writer) writeNominations(ctx context.Context, job *model.Job) error {
 			return fmt.Errorf("encoding the nominated node of pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
 		}
 		_, err = w.kube.CoreV1().Pods(t.Pod.Namespace).Patch(ctx, t.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		// It is invalid for a pod that was bound since, and then has none.
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 			return fmt.Errorf("writing the nominated node of pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
 		}
 	}

@@ -44,7 +44,9 @@ type Engine struct {
 	// Evictions is nil before Start, and when no plugin evicts.
 	Evictions *Evictions
 
-	options  Options
+	options Options
+	// handle is the profile through which the engine acts; nil before Start.
+	handle   framework.Framework
 	policies *policy.Set
 	timeout  time.Duration
 	complete chan struct{}
@@ -130,7 +132,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	if err != nil {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
-	e.Writer = writer
+	e.Writer, e.handle = writer, handle
 	if len(e.evicting) > 0 && e.evictionArgs == nil {
 		return fmt.Errorf("action %s evicts, and plugin %s, which does that, is not enabled: list it at multiPoint, before %s, or leave the action out",
 			e.evicting[0], names.Reclaim, names.Gang)
@@ -214,7 +216,7 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 	}
 	if e.Evictions != nil {
 		go e.Evictions.Executor.Run(ctx)
-		go e.Evictions.expireAdopted(ctx)
+		go e.Evictions.expire(ctx)
 	}
 	e.Dispatcher.Run(ctx)
 }

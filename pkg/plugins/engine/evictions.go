@@ -291,30 +291,47 @@ func (ev *Evictions) follow(c model.Change) {
 	}
 }
 
-// placed reports whether a task holds a node, or did.
+// placed reports whether a task holds a node, or did. One that is deleted while it waits holds none, though it terminates.
 func (ev *Evictions) placed(uid types.UID) bool {
 	t := ev.state.Task(uid)
-	return t != nil && (t.Status.HoldsNode() || t.Completed())
+	return t != nil && t.Node != "" && (t.Status.HoldsNode() || t.Completed())
 }
 
-// Unnominate takes back, as far as the filters of the profiles are concerned, the room that is kept for tasks which are
-// about to get a node, that one or another.
-func (e *Engine) Unnominate(placements []gang.Placement) {
-	for _, p := range placements {
-		if p.Task.Nominated != "" {
-			e.Evictions.handle.DeleteNominatedPodIfExists(p.Task.Pod)
+// expire gives up room that no turn gives up: some time after the start what was kept for tasks when the scheduler came
+// up, for who decided that is gone; and what is kept for jobs that get no turns any more, because they lost a member for
+// instance.
+func (ev *Evictions) expire(ctx context.Context) {
+	for adopted := true; ; adopted = false {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ev.clock.After(ev.timeout):
+		}
+		if adopted {
+			ev.expireAdopted()
+		}
+		for _, key := range ev.overdue() {
+			ev.abandon(key)
 		}
 	}
 }
 
-// expireAdopted gives up, some time after the start, the room that was kept for tasks when the scheduler came up: who
-// decided that is gone, and no turn may come that would find out.
-func (ev *Evictions) expireAdopted(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-ev.clock.After(ev.timeout):
+// overdue returns the jobs whose victims should have been gone some time ago. A job that gets turns has found out by then.
+func (ev *Evictions) overdue() []model.JobKey {
+	now := ev.clock.Now()
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	var keys []model.JobKey
+	for key, a := range ev.awaits {
+		if now.Sub(a.until) >= ev.timeout {
+			keys = append(keys, key)
+		}
 	}
+	return keys
+}
+
+// expireAdopted gives up the room that is kept for tasks and not by any decision.
+func (ev *Evictions) expireAdopted() {
 	for _, t := range ev.state.Nominated() {
 		ev.mu.Lock()
 		_, known := ev.awaits[t.Job]

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,6 +116,10 @@ func (pl *Gang) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, e
 	if sets.New(listed(plugins.PostFilter)...).Has(defaultpreemption.Name) {
 		complain("plugin %s evicts for single pods of a gang: disable it at multiPoint or postFilter", defaultpreemption.Name)
 	}
+	if order := listed(plugins.PostFilter); slices.Contains(order, Name) && !endsTurns(order) {
+		complain("plugin %s must be the first at postFilter, behind %s if that is enabled, where the order is %v: list them so at postFilter and at multiPoint",
+			Name, names.Reclaim, order)
+	}
 	for point, set := range map[string]schedulerconfig.PluginSet{
 		"filter": plugins.Filter, "postFilter": plugins.PostFilter, "reserve": plugins.Reserve, "permit": plugins.Permit,
 	} {
@@ -123,6 +128,15 @@ func (pl *Gang) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, e
 		}
 	}
 	return nil, errors.Join(errs...)
+}
+
+// endsTurns reports whether Gang comes first at PostFilter, with Reclaim before it if that is enabled: a plugin before it
+// that fails, or makes room for a single pod, would leave a refused turn without an end.
+func endsTurns(order []string) bool {
+	if order[0] == names.Reclaim {
+		order = order[1:]
+	}
+	return len(order) > 0 && order[0] == Name && !slices.Contains(order, names.Reclaim)
 }
 
 // SignPod says that pods of one job are alike as far as this plugin goes.
@@ -191,7 +205,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner})
 		return "", fwk.NewStatus(fwk.Unschedulable, pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message)
 	}
-	pl.engine.Unnominate(plan.Placements)
+	pl.engine.Unnominate(job, plan.Placements)
 	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
 	for i, p := range plan.Placements {
 		pods[i], nodes[i] = p.Task.Pod, p.Node

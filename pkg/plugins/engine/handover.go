@@ -1,0 +1,90 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// Unnominate takes back, as far as the filters of the profiles are concerned, the room that is kept for tasks of a job
+// which are about to get a node, that one or another. A plan may give the room of a task to another one of the same job,
+// for instance one that was created after the room was made: that takes over what is kept, so that the filters let it in
+// and the room is not counted twice.
+func (e *Engine) Unnominate(job *model.Job, placements []gang.Placement) {
+	if job.Counts.Nominated == 0 {
+		return
+	}
+	for _, p := range placements {
+		if p.Task.Nominated != "" {
+			e.handle.DeleteNominatedPodIfExists(p.Task.Pod)
+		}
+	}
+	heirs, losers := successions(job, placements)
+	if len(losers) == 0 {
+		return
+	}
+	if e.Evictions != nil {
+		e.Evictions.succeed(job.Key, heirs)
+	}
+	uids := make([]types.UID, len(losers))
+	for i, t := range losers {
+		uids[i] = t.UID
+		e.handle.DeleteNominatedPodIfExists(t.Pod)
+	}
+	// In this order the job is never without room that is kept, which would end its decision.
+	e.State.Pipeline(heirs, nil)
+	e.State.Denominate(uids...)
+}
+
+// successions finds the tasks that are placed where room is kept for others of their job that are not placed, and those
+// others: on each node so many that what they ask for covers what is placed there instead of it.
+func successions(job *model.Job, placements []gang.Placement) (heirs []model.Nomination, losers []*model.Task) {
+	placed := make(map[types.UID]bool, len(placements))
+	for _, p := range placements {
+		placed[p.Task.UID] = true
+	}
+	kept := map[string][]*model.Task{}
+	for _, t := range job.Tasks {
+		if t.Nominated != "" && !placed[t.UID] {
+			kept[t.Nominated] = append(kept[t.Nominated], t)
+		}
+	}
+	for _, p := range placements {
+		if p.Task.Nominated == p.Node || len(kept[p.Node]) == 0 {
+			continue
+		}
+		heirs = append(heirs, model.Nomination{UID: p.Task.UID, Node: p.Node})
+		// One of the same kind if there is one.
+		if i := slices.IndexFunc(kept[p.Node], func(t *model.Task) bool { return t.Class == p.Task.Class }); i > 0 {
+			kept[p.Node][0], kept[p.Node][i] = kept[p.Node][i], kept[p.Node][0]
+		}
+		left := p.Task.Request.Clone()
+		for len(kept[p.Node]) > 0 && len(left.Exceeding(nil)) > 0 {
+			left.Sub(kept[p.Node][0].Request)
+			losers = append(losers, kept[p.Node][0])
+			kept[p.Node] = kept[p.Node][1:]
+		}
+	}
+	return heirs, losers
+}
+
+// succeed counts tasks among those that a job was to start by a decision.
+func (ev *Evictions) succeed(key model.JobKey, heirs []model.Nomination) {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	a, ok := ev.awaits[key]
+	if !ok {
+		return
+	}
+	a.members = slices.Clone(a.members)
+	for _, h := range heirs {
+		a.members = append(a.members, h.UID)
+	}
+	ev.awaits[key] = a
+}
