@@ -6,6 +6,7 @@ package evictions_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,10 +50,8 @@ func (w *witness) see(before, after *corev1.Pod) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget {
-			w.said[p.Name] = append(w.said[p.Name], c)
-		}
+	if i := slices.IndexFunc(p.Status.Conditions, isDisruption); i >= 0 {
+		w.said[p.Name] = append(w.said[p.Name], p.Status.Conditions[i])
 	}
 	if after == nil && w.gone != nil {
 		w.gone(p)
@@ -61,11 +60,20 @@ func (w *witness) see(before, after *corev1.Pod) {
 		return
 	}
 	w.ended[p.UID] = true
-	w.evicted[p.Labels[env.GroupLabel]]++
+	if disrupted(p) {
+		w.evicted[p.Labels[env.GroupLabel]]++
+	} else {
+		w.evicted[p.Labels[env.GroupLabel]+" (nobody evicted it)"]++
+	}
 	if w.began != nil {
 		w.began(p)
 	}
 }
+
+func isDisruption(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }
+
+// disrupted reports whether a pod has been evicted, of which the API server takes note.
+func disrupted(p *corev1.Pod) bool { return slices.ContainsFunc(p.Status.Conditions, isDisruption) }
 
 // counts returns how many pods of each job have been evicted.
 func (w *witness) counts() map[string]int {
@@ -78,7 +86,7 @@ func (w *witness) counts() map[string]int {
 func (w *witness) conditions(pod string) []corev1.PodCondition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]corev1.PodCondition(nil), w.said[pod]...)
+	return slices.Clone(w.said[pod])
 }
 
 // forgive leaves pods out of account that the scene deletes.
