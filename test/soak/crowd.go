@@ -239,7 +239,8 @@ func (w *world) lives(name string) bool {
 	return w.jobs[name] != nil
 }
 
-// end deletes a job with all that belongs to it.
+// end deletes a job with all that belongs to it; the PodGroup last, so that its pods are in its queue as long as they hold
+// room.
 func (w *world) end(l *life) {
 	delete(w.jobs, l.name)
 	w.monitor.Ended(namespace, l.name)
@@ -249,10 +250,11 @@ func (w *world) end(l *life) {
 				return err
 			}
 		}
-		if err := w.groups.SchedulingV1beta1().PodGroups(namespace).Delete(ctx, l.name, metav1.DeleteOptions{}); err != nil {
+		err := w.kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: jobLabel + "=" + l.name})
+		if err != nil {
 			return err
 		}
-		return w.kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: jobLabel + "=" + l.name})
+		return w.groups.SchedulingV1beta1().PodGroups(namespace).Delete(ctx, l.name, metav1.DeleteOptions{})
 	})
 }
 

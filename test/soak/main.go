@@ -50,7 +50,8 @@ func main() {
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return soak(cmd.Context(), o, cmd.OutOrStdout())
+			_, err := soak(cmd.Context(), o, cmd.OutOrStdout())
+			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -69,48 +70,49 @@ func main() {
 	}
 }
 
-// soak runs one life from beginning to end.
-func soak(ctx context.Context, o options, out io.Writer) (err error) {
+// soak runs one life from beginning to end, and returns what the monitor saw. The error tells of promises that were broken.
+func soak(ctx context.Context, o options, out io.Writer) (seen monitor.Figures, err error) {
 	if o.nodes < 2 || o.queues < 2 || o.duration < 10*time.Second {
-		return errors.New("--nodes and --queues must be at least 2, --duration at least 10s")
+		return seen, errors.New("--nodes and --queues must be at least 2, --duration at least 10s")
 	}
 	conf, err := readConf(o.conf)
 	if err != nil {
-		return err
+		return seen, err
 	}
 	klog.SetOutput(io.Discard) // Client libraries tell of each write that meets another one.
 	klog.LogToStderr(false)
 	s := &stage{}
 	defer func() { err = errors.Join(err, s.strike()) }()
 	if err := s.build(ctx, o, conf, out); err != nil {
-		return err
+		return seen, err
 	}
 	config := monitor.Defaults()
 	config.ByObject = conf.byObject
 	w, err := newWorld(ctx, s, o, monitor.New(config))
 	if err != nil {
-		return err
+		return seen, err
 	}
 	stopWatching, err := w.watch(ctx)
 	if err != nil {
-		return err
+		return seen, err
 	}
 	defer stopWatching()
 	r := &report{out: out, options: o, conf: conf, begun: time.Now(), log: s.scheduler.LogFile}
 	if err := w.live(ctx, s, r); err != nil {
-		return err
+		return seen, err
 	}
 	figures, err := s.asker.ask(ctx, w.monitor)
 	if err != nil {
-		return err
+		return seen, err
 	}
-	r.final(w, figures)
+	seen = w.monitor.Figures()
+	r.final(w, seen, figures)
 	usage, err := s.stopScheduler()
 	if err != nil {
-		return err
+		return seen, err
 	}
 	r.usage(usage)
-	return r.verdict(w.monitor.Violations(), s.asker)
+	return seen, r.verdict(w.monitor.Violations(), s.asker)
 }
 
 // live plays until the time is over. What was begun by then is given the time to be judged.
@@ -135,6 +137,7 @@ func (w *world) live(ctx context.Context, s *stage, r *report) error {
 				return err
 			}
 			r.progress(now, w, figures)
+			r.evidence(w.monitor.Violations(), s.asker)
 		}
 	}
 	return context.Cause(ctx)

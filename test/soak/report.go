@@ -30,6 +30,9 @@ type report struct {
 	conf    conf
 	begun   time.Time
 	log     string
+	// told counts the violations that were told with their evidence, by kind; seen is how many were looked at.
+	told map[monitor.Kind]int
+	seen int
 }
 
 // progress prints one line.
@@ -46,6 +49,20 @@ func (r *report) progress(now time.Time, w *world, s own) {
 	fmt.Fprintf(r.out, "%6s  %d jobs, cores held %d and wanted %d of %d; pods: %d bound, %d evicted, %d lost; violations: %s; wasted %.0f and cycles %.0f by its own count; scheduler %.0f CPU s, %.0f MB\n",
 		now.Sub(r.begun).Round(time.Second), jobs, heldCores, waitingCores, w.options.nodes*nodeCores, f.Bound, f.EvictedPods, f.Lost,
 		kinds(w.monitor.Violations()), s.wasted, s.cycles, s.cpu, s.memory/(1<<20))
+}
+
+// evidence tells of violations that have not been told yet, the first few of each kind with what is known of them.
+func (r *report) evidence(list []monitor.Violation, a *asker) {
+	if r.told == nil {
+		r.told = map[monitor.Kind]int{}
+	}
+	for _, v := range list[r.seen:] {
+		r.seen++
+		if r.told[v.Kind]++; r.told[v.Kind] <= shownViolations {
+			fmt.Fprintf(r.out, "\nVIOLATION %s at %s: %s\n", v.Kind, v.At.Format("15:04:05.000"), strings.TrimRight(v.Text, "\n"))
+			fmt.Fprintln(r.out, a.entries(v.Objects, v.At.Add(-2*time.Minute), v.At.Add(time.Minute)))
+		}
+	}
 }
 
 // kinds counts violations by kind.
@@ -65,8 +82,7 @@ func kinds(list []monitor.Violation) string {
 }
 
 // final prints the table.
-func (r *report) final(w *world, s own) {
-	f := w.monitor.Figures()
+func (r *report) final(w *world, f monitor.Figures, s own) {
 	lasted := w.options.duration.Minutes()
 	table := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, a ...any) { fmt.Fprintf(table, "%s\t%s\n", name, fmt.Sprintf(format, a...)) }
@@ -137,14 +153,7 @@ func (r *report) usage(u schedulerprocess.Usage) {
 // verdict prints the evidence and returns an error if a promise was broken.
 func (r *report) verdict(violations []monitor.Violation, a *asker) error {
 	r.memory(a.samples)
-	shown := map[monitor.Kind]int{}
-	for _, v := range violations {
-		if shown[v.Kind]++; shown[v.Kind] > shownViolations {
-			continue
-		}
-		fmt.Fprintf(r.out, "\nVIOLATION %s at %s: %s\n", v.Kind, v.At.Format("15:04:05.000"), strings.TrimRight(v.Text, "\n"))
-		fmt.Fprint(r.out, a.entries(v.Objects, v.At.Add(-2*time.Minute), v.At.Add(time.Minute)))
-	}
+	r.evidence(violations, a)
 	if cycles := a.last().cycles; cycles > 0 {
 		return fmt.Errorf("broken promises: %s; caldera_eviction_cycles_total is %.0f", kinds(violations), cycles)
 	}

@@ -54,6 +54,19 @@ func (m *Monitor) group(key string, now time.Time) *group {
 	return g
 }
 
+// move puts the group and what its pods hold into another queue.
+func (g *group) move(to *queue) {
+	if to == g.queue {
+		return
+	}
+	for _, p := range g.pods {
+		g.queue.count(p, p.state, -1)
+		to.count(p, p.state, 1)
+	}
+	delete(g.queue.groups, g)
+	g.queue = to
+}
+
 func (g *group) note(now time.Time, format string, a ...any) {
 	g.history = append(g.history, now.Format("15:04:05.000 ")+fmt.Sprintf(format, a...))
 	g.history = g.history[max(0, len(g.history)-historySize):]

@@ -163,14 +163,7 @@ func (m *Monitor) Group(pg *volcano.PodGroup, now time.Time) {
 	defer m.mu.Unlock()
 	g := m.group(pg.Namespace+"/"+pg.Name, now)
 	g.exists, g.least = true, int(pg.Spec.MinMember)
-	if to := m.queue(pg.Spec.Queue); to != g.queue {
-		for _, p := range g.pods {
-			g.queue.count(p, p.state, -1)
-			to.count(p, p.state, 1)
-		}
-		delete(g.queue.groups, g)
-		g.queue = to
-	}
+	g.move(m.queue(pg.Spec.Queue))
 	g.queue.groups[g] = true
 	m.settle(g, now)
 }
@@ -181,7 +174,7 @@ func (m *Monitor) GroupGone(pg *volcano.PodGroup, now time.Time) {
 	defer m.mu.Unlock()
 	g := m.group(pg.Namespace+"/"+pg.Name, now)
 	g.exists, g.ended = false, true
-	delete(g.queue.groups, g)
+	g.move(m.queue("")) // Pods without a PodGroup are in no queue.
 	m.forgetGroup(g)
 }
 
