@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +50,8 @@ type await struct {
 	pods map[types.UID]string
 	// until is when they should all be gone.
 	until time.Time
+	// lapsed: the room is not kept any more; whether it was in vain shows when the job starts, or does not wait any more.
+	lapsed bool
 }
 
 // ConfigureEvictions gives the engine what evictions are carried out by; the first call decides.
@@ -186,9 +189,7 @@ func (ev *Evictions) await(key model.JobKey, st gang.Statement, now time.Time) {
 	defer ev.mu.Unlock()
 	if before, ok := ev.awaits[key]; ok {
 		a.members = append(a.members, before.members...)
-		for uid, node := range before.pods {
-			a.pods[uid] = node
-		}
+		maps.Copy(a.pods, before.pods)
 		a.until = later(a.until, before.until)
 	}
 	ev.awaits[key] = a
@@ -237,9 +238,12 @@ func onNode(info fwk.NodeInfo, uid types.UID) bool {
 // abandon gives up the room that is kept for a job. Victims that nobody has been asked to evict stay.
 func (ev *Evictions) abandon(key model.JobKey) {
 	ev.mu.Lock()
-	delete(ev.awaits, key)
+	if a, ok := ev.awaits[key]; ok {
+		a.pods, a.until, a.lapsed = nil, time.Time{}, true
+		ev.awaits[key] = a
+	}
 	ev.mu.Unlock()
-	ev.spare(ev.Ledger.Cancel(key, ev.clock.Now()))
+	ev.spare(ev.Ledger.Close(key, ev.clock.Now()))
 	job := ev.state.Job(key)
 	if job == nil {
 		return
@@ -273,21 +277,32 @@ func (ev *Evictions) follow(c model.Change) {
 		ev.mu.Lock()
 		a, ok := ev.awaits[key]
 		ev.mu.Unlock()
-		if !ok {
-			continue
+		if ok {
+			ev.conclude(key, a)
 		}
-		if job := ev.state.Head(key); job != nil && job.Counts.Nominated > 0 {
-			continue
-		}
-		ev.mu.Lock()
-		delete(ev.awaits, key)
-		ev.mu.Unlock()
-		now := ev.clock.Now()
-		if slices.ContainsFunc(a.members, ev.placed) {
-			ev.spare(ev.Ledger.Started(key, now))
-		} else {
-			ev.spare(ev.Ledger.Cancel(key, now))
-		}
+	}
+}
+
+// conclude ends the wait of a job that has what it waited for, or waits for nothing any more.
+func (ev *Evictions) conclude(key model.JobKey, a await) {
+	job := ev.state.Head(key)
+	started := false
+	switch {
+	case job == nil:
+	case job.Counts.Nominated > 0, a.lapsed && !job.Started() && job.Counts.Placeable() > 0:
+		return
+	case a.lapsed:
+		started = job.Started()
+	default:
+		started = slices.ContainsFunc(a.members, ev.placed)
+	}
+	ev.mu.Lock()
+	delete(ev.awaits, key)
+	ev.mu.Unlock()
+	if now := ev.clock.Now(); started {
+		ev.spare(ev.Ledger.Started(key, now))
+	} else {
+		ev.spare(ev.Ledger.Cancel(key, now))
 	}
 }
 
