@@ -6,10 +6,7 @@ package gang
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -100,22 +97,8 @@ func (o TaskOrder) compareInTurn(roles map[string]int, a, b *model.Task) int {
 // older, smaller UID. Source: the tie-breaks of Volcano's TaskOrder.
 func compareNames(a, b *model.Task) int {
 	return cmp.Or(
-		cmp.Compare(nameIndex(a.Pod.Name), nameIndex(b.Pod.Name)),
+		cmp.Compare(a.Index(), b.Index()),
 		a.Created.Compare(b.Created),
 		cmp.Compare(a.UID, b.UID),
 	)
-}
-
-// nameIndex is the number at the end of a pod name of at least three parts ("train-worker-7"). Names without one sort
-// behind those that have one, so that the order is transitive, which Volcano's is not.
-func nameIndex(name string) int {
-	last := strings.LastIndexByte(name, '-')
-	if last < 0 || !strings.Contains(name[:last], "-") {
-		return math.MaxInt
-	}
-	n, err := strconv.Atoi(name[last+1:])
-	if err != nil || n < 0 {
-		return math.MaxInt
-	}
-	return n
 }

@@ -274,11 +274,7 @@ func (e *evictor) putBack(ctx context.Context, r removed) error {
 // take evicts a unit on the overlay.
 func (e *evictor) take(ctx context.Context, u unit) error {
 	e.changes++
-	for _, v := range u.victims {
-		e.gone[v.Task.UID] = true
-		e.trial.Take(v)
-		e.attempt.budget.Release(v.Job.Queue, v.Task.Request)
-	}
+	e.charge(u)
 	for _, r := range u.pods {
 		if err := e.remove(ctx, r); err != nil {
 			return err
@@ -286,6 +282,15 @@ func (e *evictor) take(ctx context.Context, u unit) error {
 	}
 	e.taken = withUnit(e.taken, u)
 	return nil
+}
+
+// charge counts the victims of a unit as going.
+func (e *evictor) charge(u unit) {
+	for _, v := range u.victims {
+		e.gone[v.Task.UID] = true
+		e.trial.Take(v)
+		e.attempt.budget.Release(v.Job.Queue, v.Task.Request)
+	}
 }
 
 // withUnit adds a unit to those taken. The last tasks of a job make one unit with those taken before: if any of them

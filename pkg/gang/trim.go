@@ -49,11 +49,7 @@ func (e *evictor) spare(ctx context.Context, u unit) (bool, error) {
 	if e.affords() && e.allFit(ctx, u) {
 		return true, nil
 	}
-	for _, v := range u.victims {
-		e.gone[v.Task.UID] = true
-		e.trial.Take(v)
-		e.attempt.budget.Release(v.Job.Queue, v.Task.Request)
-	}
+	e.charge(u)
 	for _, r := range u.pods {
 		if err := e.remove(ctx, r); err != nil {
 			return false, err

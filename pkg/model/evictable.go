@@ -74,8 +74,8 @@ func (t *Task) CoolsUntil() time.Time {
 	return time.Time{}
 }
 
-// Index is the number at the end of a pod name of at least three parts ("train-worker-7"); names without one sort behind all
-// that have one.
+// Index is the number at the end of a pod name of at least three parts ("train-worker-7"). Names without one sort behind
+// those that have one, so that the order by it is transitive, which Volcano's is not.
 func (t *Task) Index() int {
 	last := strings.LastIndexByte(t.Pod.Name, '-')
 	if last < 0 || strings.IndexByte(t.Pod.Name[:last], '-') < 0 {

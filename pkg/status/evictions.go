@@ -5,17 +5,13 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -50,22 +46,10 @@ func (t Taking) cause() string {
 // Disrupts gives a pod that is being evicted the condition DisruptionTarget, which says for whom. The API server sets
 // the same condition when it agrees to evict a pod, over one that is there already, so this one has to come after.
 func (w *Writer) Disrupts(ctx context.Context, pod *corev1.Pod, t Taking) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
-		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-			Message:            fmt.Sprintf("%s: evicting to make room for %s in queue %s (%s)", reporter, t.beneficiary(), t.Queue, t.Action),
-			ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(w.clock.Now()),
-		}}},
+	return w.writeCondition(ctx, pod, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		Message: fmt.Sprintf("%s: evicting to make room for %s in queue %s (%s)", reporter, t.beneficiary(), t.Queue, t.Action),
 	})
-	if err != nil {
-		return fmt.Errorf("encoding a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	_, err = w.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return fmt.Errorf("writing a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
 // Evicted records that the API server has agreed to evict a pod: an event on the pod, and one on its PodGroup.

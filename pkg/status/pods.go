@@ -48,17 +48,10 @@ func (w *Writer) writeNominations(ctx context.Context, job *model.Job) error {
 		if t.Pod.Status.NominatedNodeName == t.Nominated {
 			continue
 		}
-		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": t.UID},
-			"status":   map[string]any{"nominatedNodeName": t.Nominated},
-		})
-		if err != nil {
-			return fmt.Errorf("encoding the nominated node of pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
-		}
-		_, err = w.kube.CoreV1().Pods(t.Pod.Namespace).Patch(ctx, t.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		// It is invalid for a pod that was bound since, and then has none.
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-			return fmt.Errorf("writing the nominated node of pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
+		err := w.patchPod(ctx, t.Pod, "the nominated node", map[string]any{"nominatedNodeName": t.Nominated})
+		if err != nil && !apierrors.IsInvalid(err) {
+			return err
 		}
 	}
 	return nil
@@ -74,19 +67,26 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 }
 
 func (w *Writer) writePod(ctx context.Context, pod *corev1.Pod, reason, message string) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
-		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
-			ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(w.clock.Now()),
-		}}},
+	return w.writeCondition(ctx, pod, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
 	})
+}
+
+// writeCondition gives a pod a condition as of now.
+func (w *Writer) writeCondition(ctx context.Context, pod *corev1.Pod, c corev1.PodCondition) error {
+	c.ObservedGeneration, c.LastTransitionTime = pod.Generation, metav1.NewTime(w.clock.Now())
+	return w.patchPod(ctx, pod, "a condition", map[string]any{"conditions": []corev1.PodCondition{c}})
+}
+
+// patchPod writes a part of a pod's status; what names it in errors. A pod that is gone, or was created again, has none.
+func (w *Writer) patchPod(ctx context.Context, pod *corev1.Pod, what string, status map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {
-		return fmt.Errorf("encoding a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return fmt.Errorf("encoding %s of pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
 	}
 	_, err = w.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
-	return fmt.Errorf("writing a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	return fmt.Errorf("writing %s of pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
 }
