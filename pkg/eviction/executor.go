@@ -36,6 +36,9 @@ type Config struct {
 	Concurrency int
 	// VictimTimeout is how long beyond its grace period a victim is waited for.
 	VictimTimeout time.Duration
+	// Stays is told of victims that are not evicted after all: each that is refused, and with it those that nobody will be
+	// asked about any more because of that. It is told before Refused is; nil: nobody is.
+	Stays func(victims []*Victim)
 	// Refused is told of a refusal that ends an open decision, when the Ledger knows of it and the rest is spared; nil:
 	// nobody is. The decision is as it is then. Refusals of what a decision had on its way besides are not told: the job
 	// may have been planned anew by then. The function may execute other decisions.

@@ -77,6 +77,7 @@ func TestABudgetRefusesBeforeAnybodyIsEvicted(t *testing.T) {
 		s.wantAsked("c-0")
 		s.want(id, "Cancelled: a-0=Spared a-1=Spared c-0=Refused")
 		s.wantRefused("1: c-0: a-0=Spared a-1=Spared c-0=Refused: TooManyRequests")
+		s.wantStays("a-0", "a-1", "c-0")
 		if until := s.ledger.Refusal("c-0"); !until.Equal(time.Now().Add(eviction.Protection)) {
 			t.Errorf("the pod is protected for %s", time.Until(until))
 		}
@@ -245,6 +246,7 @@ func TestTheFirstRefusalIsTold(t *testing.T) {
 		s.rest()
 		s.wantRefused("1: a-0: a-0=Refused a-1=Sent: TooManyRequests")
 		s.want(1, "Cancelled: a-0=Refused a-1=Refused")
+		s.wantStays("a-0", "a-1")
 		s.want(2, "Pending: c-0=Leaving")
 		for _, name := range []types.UID{"a-0", "a-1"} {
 			if s.ledger.Refusal(name).IsZero() {

@@ -55,7 +55,10 @@ func (x *Executor) perform(ctx context.Context, r request) {
 
 // refuse takes note that a victim is not evicted.
 func (x *Executor) refuse(r request, err error) {
-	_, closed := x.c.Ledger.refuse(r.victim.UID, err.Error(), x.c.Clock.Now().Add(Protection))
+	spared, closed := x.c.Ledger.refuse(r.victim.UID, err.Error(), x.c.Clock.Now().Add(Protection))
+	if x.c.Stays != nil {
+		x.c.Stays(append(spared, r.victim))
+	}
 	if x.c.Refused == nil {
 		return
 	}

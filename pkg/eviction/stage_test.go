@@ -46,6 +46,8 @@ type stage struct {
 	mu      sync.Mutex
 	asked   []string
 	refused []string
+	// stays are the victims that were told to stay, in order.
+	stays []string
 	// then is done at the first refusal.
 	then func()
 }
@@ -76,7 +78,7 @@ func onStage(t *testing.T, now clock.WithTicker, concurrency int, story func(*st
 	defer writer.Close()
 	s.executor = eviction.NewExecutor(eviction.Config{
 		Ledger: s.ledger, Client: intercepted{s.kube, s}, Writer: writer, Clock: now, Concurrency: concurrency, VictimTimeout: time.Minute,
-		Refused: s.refusal,
+		Refused: s.refusal, Stays: s.stay,
 	})
 	ctx, end := context.WithCancel(t.Context())
 	s.end = end
@@ -105,6 +107,14 @@ func (s *stage) refusal(d *eviction.Decision, v *eviction.Victim, err error) {
 	if s.then != nil {
 		s.then()
 		s.then = nil
+	}
+}
+
+func (s *stage) stay(list []*eviction.Victim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range list {
+		s.stays = append(s.stays, string(v.UID))
 	}
 }
 
@@ -214,6 +224,14 @@ func (s *stage) wantRefused(want ...string) {
 	s.t.Helper()
 	if diff := cmp.Diff(want, s.refused); diff != "" {
 		s.t.Errorf("refusals (-want,+got)\n%s", diff)
+	}
+}
+
+// wantStays fails when others were told to stay, in another order.
+func (s *stage) wantStays(want ...string) {
+	s.t.Helper()
+	if diff := cmp.Diff(want, s.stays); diff != "" {
+		s.t.Errorf("victims that stay (-want,+got)\n%s", diff)
 	}
 }
 

@@ -77,6 +77,7 @@ func (e *Engine) newEvictions(handle framework.Framework, writer *status.Writer)
 	ev.Executor = eviction.NewExecutor(eviction.Config{
 		Ledger: ev.Ledger, Client: handle.ClientSet(), Writer: writer, Clock: e.options.Clock,
 		Concurrency: int(args.EvictionConcurrency), VictimTimeout: args.VictimTimeout.Duration,
+		Stays:   ev.spare,
 		Refused: func(d *eviction.Decision, _ *eviction.Victim, _ error) { ev.abandon(d.Beneficiary) },
 	})
 	e.State.Observe(ev.follow)
@@ -219,7 +220,7 @@ func (ev *Evictions) Awaited(job *model.Job) (left int, until time.Time) {
 	ev.mu.Unlock()
 	if ok && now.Before(a.until) {
 		nodes := ev.handle.SnapshotSharedLister().NodeInfos()
-		for uid, node := range a.pods {
+		for uid, node := range a.toLeave(job, ev.state.Leaving(), ev.state.Task) {
 			if info, err := nodes.Get(node); err == nil && onNode(info, uid) {
 				left++
 			}
@@ -229,6 +230,31 @@ func (ev *Evictions) Awaited(job *model.Job) (left int, until time.Time) {
 		ev.abandon(job.Key)
 	}
 	return left, a.until
+}
+
+// toLeave are the pods that have to leave for a job, by UID, with their nodes, unless they have left since. Besides those
+// that it waited for from the beginning these are all that leave the nodes where room is kept for it: room on the same
+// nodes may have been made for others since, and until their victims have left both those and the others count there.
+// Who was spared stays, and is not waited for.
+func (a await) toLeave(job *model.Job, leaving []model.Leaving, task func(types.UID) *model.Task) map[types.UID]string {
+	kept := map[string]bool{}
+	for _, t := range job.Tasks {
+		if t.Nominated != "" {
+			kept[t.Nominated] = true
+		}
+	}
+	pods := map[types.UID]string{}
+	for uid, node := range a.pods {
+		if t := task(uid); t == nil || t.Completed() || t.Status == model.Releasing {
+			pods[uid] = node
+		}
+	}
+	for _, l := range leaving {
+		if kept[l.Node] {
+			pods[l.UID] = l.Node
+		}
+	}
+	return pods
 }
 
 func onNode(info fwk.NodeInfo, uid types.UID) bool {
