@@ -72,6 +72,10 @@ test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run the tests on 
 	@# One package at a time: each starts clusters of its own.
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 1 -timeout 40m ./test/...
 
+.PHONY: soak
+soak: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let queues evict from each other for half an hour and judge it; SOAK="--conf capacity --seed 2" sets flags
+	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/soak $(SOAK)
+
 .PHONY: bench
 bench: ## Run the benchmarks; compare with other schedulers by: go run ./test/perf/compare
 	go test -run '^$$' -bench . -benchmem ./pkg/...

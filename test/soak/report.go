@@ -103,6 +103,7 @@ func (r *report) final(w *world, f monitor.Figures, s own) {
 		}
 		row(string(kind), "%d", n)
 	}
+	row("above capability for a moment", "%d times, %s at most", f.OverMoments, f.OverLongest.Round(time.Millisecond))
 	row("caldera_eviction_cycles_total", "%.0f", s.cycles)
 	row("pods evicted", "%d (%.1f a minute); by the scheduler's ledger %d in %d decisions", f.EvictedPods, float64(f.EvictedPods)/lasted, s.totals.Evicted, s.totals.Decisions)
 	for _, flow := range slices.SortedFunc(maps.Keys(f.Evicted), func(a, b monitor.Flow) int {

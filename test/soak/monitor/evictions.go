@@ -190,46 +190,59 @@ func (m *Monitor) judgeEvictions(now time.Time) {
 	m.evictions = slices.DeleteFunc(m.evictions, func(e *eviction) bool { return e.judged && e.batch.over })
 }
 
-// judgeShares judges whether an eviction for another queue left its queue what that is guaranteed and due. To what the
-// queue held belongs what left it by itself after the decision may have been made, and what was bound just after the
-// eviction was seen, or for which room had been taken. What it was due is the least since the decision may have been made.
+// judgeShares judges whether an eviction for another queue left its queue what that is guaranteed and due. What it was due
+// is the least since the decision may have been made.
 func (m *Monitor) judgeShares(e *eviction) {
 	begun := e.batch.begun
 	from := begun.Add(-m.config.Lag)
 	if e.queue.changed.After(from) || e.changed.After(from) {
 		return
 	}
-	left := e.left.Clone()
-	for _, c := range e.queue.changes {
-		switch {
-		case !c.bound && c.at.After(from) && !c.at.After(e.at),
-			c.bound && c.at.After(e.at) && (c.at.Sub(e.at) <= m.config.Lag || e.served[c.group] && c.at.Sub(e.at) <= m.config.Hold):
-			left.Add(c.request)
-		}
-	}
+	left := m.leftBy(e, from)
+	objects := []string{e.queue.name, e.group.key, e.by.group}
 	for _, least := range e.guarantee {
 		if e.pod.request.Get(least.Name) > 0 && left.Get(least.Name) < least.Value {
-			m.violate(BelowGuarantee, e.at, []string{e.queue.name, e.group.key, e.by.group}, "%s evicted for %s of queue %s (%s): queue %s is left with %d of %s, guaranteed are %d",
+			m.violate(BelowGuarantee, e.at, objects, "%s evicted for %s of queue %s (%s): queue %s is left with %d of %s, guaranteed are %d",
 				e.pod.name, e.by.group, e.by.queue, e.by.action, e.queue.name, left.Get(least.Name), least.Name, least.Value)
 		}
 	}
-	due, known := m.leastDue(e.queue.name, from, begun)
-	if !known {
-		return
-	}
-	below, counted := 0, 0
-	for _, a := range e.pod.request {
-		if d := due.Get(a.Name); a.Name != corev1.ResourcePods && a.Value > 0 && d > 0 {
-			counted++
-			if float64(left.Get(a.Name)) < d-1 {
-				below++
-			}
-		}
-	}
-	if counted > 0 && below == counted {
-		m.violate(BelowDue, e.at, []string{e.queue.name, e.group.key, e.by.group}, "%s evicted for %s of queue %s (%s): queue %s is left with %s (seen: %s), it is due %s",
+	if due, known := m.leastDue(e.queue.name, from, begun); known && below(left, e.pod.request, due) {
+		m.violate(BelowDue, e.at, objects, "%s evicted for %s of queue %s (%s): queue %s is left with %s (seen: %s), it is due %s",
 			e.pod.name, e.by.group, e.by.queue, e.by.action, e.queue.name, left, e.left, portion(due))
 	}
+}
+
+// leftBy is what a queue held after an eviction, as whoever decided it may have seen it: with what left the queue by itself
+// after the decision may have been made, and what was bound just after the eviction was seen, or later to room that
+// had been taken for it by then.
+func (m *Monitor) leftBy(e *eviction, from time.Time) resource.Vector {
+	left := e.left.Clone()
+	for _, c := range e.queue.changes {
+		after := c.at.Sub(e.at)
+		switch {
+		case !c.bound && c.at.After(from) && after <= 0,
+			c.bound && after > 0 && (after <= m.config.Lag || e.served[c.group] && after <= m.config.Hold):
+			left.Add(c.request)
+		}
+	}
+	return left
+}
+
+// below reports whether what is left is less than due of every resource that a pod asks for and anything is due of: a
+// queue that has more than its due of one of them may be reclaimed from.
+func below(left, request resource.Vector, due resource.Portion) bool {
+	counted := false
+	for _, a := range request {
+		d := due.Get(a.Name)
+		if a.Name == corev1.ResourcePods || a.Value <= 0 || d <= 0 {
+			continue
+		}
+		if float64(left.Get(a.Name)) >= d-1 {
+			return false
+		}
+		counted = true
+	}
+	return counted
 }
 
 func portion(p resource.Portion) string {

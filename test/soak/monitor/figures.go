@@ -30,6 +30,10 @@ type Figures struct {
 	EndedBatches, EndedVictims   int
 	// Wasted describes each of the WastedBatches.
 	Wasted []string
+	// OverMoments is how often a queue was above its capability for a moment, while others were being evicted, and
+	// OverLongest how long at most.
+	OverMoments int
+	OverLongest time.Duration
 	// Waits are the times from the arrival of a PodGroup to its start, by queue.
 	Waits map[string][]time.Duration
 	// Unstarted are the PodGroups that wait to start, by queue.

@@ -237,6 +237,7 @@ func (m *Monitor) see(p *corev1.Pod, to state, now time.Time) {
 	rec.group.queue.count(rec, from, -1)
 	rec.group.queue.count(rec, to, 1)
 	m.moved(rec, from, now)
+	m.judgeCapability(rec.group.queue, now)
 	m.settle(rec.group, now)
 }
 
@@ -308,6 +309,7 @@ func (m *Monitor) Tick(now time.Time) {
 		m.settle(g, now)
 	}
 	for _, q := range m.queues {
+		m.judgeCapability(q, now)
 		q.forget(now.Add(-m.config.Hold - m.config.Lag - time.Minute))
 	}
 	m.judgeEvictions(now)

@@ -214,6 +214,25 @@ func TestViolations(t *testing.T) {
 			s.job("x", "a", 1, 4)
 			s.wait(long)
 			s.bind("x", 0, 4)
+			s.wait(long)
+		}},
+		"a queue above its capability for the moment of an eviction": {play: func(s *scene) {
+			s.queue("a", func(q *volcano.QueueSpec) { q.Capability = cpu("3") })
+			s.job("x", "a", 1, 3)
+			s.job("y", "a", 1, 1)
+			s.wait(long)
+			s.bind("x", 0, 3)
+			s.bind("y", 0, 1)
+			s.evict("x", 0, 1, "y", "a")
+			s.wait(long)
+		}},
+		"a queue that gets pods long after its capability was lowered": {want: []monitor.Kind{monitor.OverCapability}, play: func(s *scene) {
+			s.job("x", "a", 1, 6)
+			s.bind("x", 0, 4)
+			s.queue("a", func(q *volcano.QueueSpec) { q.Capability = cpu("3") })
+			s.wait(long)
+			s.bind("x", 4, 5)
+			s.wait(long)
 		}},
 		"a capability that is lowered": {play: func(s *scene) {
 			s.job("x", "a", 1, 4)

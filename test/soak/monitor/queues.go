@@ -4,6 +4,7 @@
 package monitor
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +24,10 @@ type queue struct {
 	capability, guarantee, deserved resource.Vector
 	// held is what bound pods ask for that do not end; waits is what the others ask for.
 	held, waits resource.Vector
+	// over is since when the queue has been above its capability though it got pods then; evidence is how that began.
+	over     time.Time
+	evidence string
+	reported bool
 	// changes are the latest changes of what is held, evictions aside.
 	changes []change
 }
@@ -71,17 +76,38 @@ func (q *queue) forget(before time.Time) {
 	q.changes = slices.DeleteFunc(q.changes, func(c change) bool { return c.at.Before(before) })
 }
 
-// checkCapability judges a queue that has just got a pod: above its capability it must not get any, even if it was within
-// that before it was lowered. One that was lowered a moment ago may not be known yet to whoever bound the pod.
+// checkCapability looks at a queue that has just got a pod: above its capability it must not get any, even if it was
+// within that before it was lowered. One that was lowered a moment ago may not be known yet to whoever bound the pod.
 func (m *Monitor) checkCapability(q *queue, p *pod, now time.Time) {
-	if now.Sub(q.changed) <= m.config.Lag {
+	if now.Sub(q.changed) <= m.config.Lag || !q.over.IsZero() {
 		return
 	}
 	for _, most := range q.capability {
 		if has := q.held.Get(most.Name); has > most.Value && p.request.Get(most.Name) > 0 {
-			m.violate(OverCapability, now, []string{q.name, p.group.key}, "queue %s holds %d of %s, its capability is %d since %s; the last pod bound is %s",
-				q.name, has, most.Name, most.Value, q.changed.Format(time.TimeOnly), p.name)
+			q.over, q.evidence = now, fmt.Sprintf("queue %s held %d of %s, its capability is %d since %s; the pod bound first is %s of %s",
+				q.name, has, most.Name, most.Value, q.changed.Format(time.TimeOnly), p.name, p.group.key)
 		}
+	}
+}
+
+// judgeCapability judges a queue that got pods above its capability. A moment, in which the API server is being asked to
+// evict those whose place they take, is counted; what lasts longer is a violation.
+func (m *Monitor) judgeCapability(q *queue, now time.Time) {
+	if q.over.IsZero() {
+		return
+	}
+	above := slices.ContainsFunc(q.capability, func(most resource.Amount) bool { return q.held.Get(most.Name) > most.Value })
+	lasts := now.Sub(q.over)
+	switch {
+	case !above:
+		if !q.reported {
+			m.figures.OverMoments++
+			m.figures.OverLongest = max(m.figures.OverLongest, lasts)
+		}
+		q.over, q.reported = time.Time{}, false
+	case lasts > m.config.Lag && !q.reported:
+		q.reported = true
+		m.violate(OverCapability, q.over, []string{q.name}, "%s; after %s it holds %s", q.evidence, lasts, q.held)
 	}
 }
 
