@@ -17,6 +17,15 @@ import (
 
 // The tests of this file rebuild situations that users of Volcano have reported, by the numbers of their issues.
 
+// arrive creates the pods of a job and then its PodGroup, so that all of them are there at its first turn.
+func (s *scene) arrive(g env.Gang) {
+	s.t.Helper()
+	for i := range g.Size {
+		s.CreatePods(s.t, g.Member(i))
+	}
+	s.CreateGroup(s.t, g)
+}
+
 // TestVolcano5896 has conformance and gang in the first tier and capacity in the second. In Volcano the first tier then
 // decides alone: 18 pods are evicted where 16 are due, the queue falls below what it deserves, and takes back.
 func TestVolcano5896(t *testing.T) {
@@ -29,8 +38,8 @@ tiers:
 	s.recreate(false)
 	s.queues(map[string]queueSpec{"a": {deserved: "16"}, "b": {deserved: "16"}})
 	s.fill(job("wide", "a", 1, 32))
-	s.Create(t, job("first", "b", 8, 10))
-	s.Create(t, job("second", "b", 8, 10))
+	s.arrive(job("first", "b", 8, 10))
+	s.arrive(job("second", "b", 8, 10))
 	s.holds(map[string]int{"wide": 16, "first": 8, "second": 8})
 	s.evicted(map[string]int{"wide": 16}, 20*time.Second)
 }
@@ -50,7 +59,6 @@ func TestVolcano5984(t *testing.T) {
 // TestVolcano4949 has two jobs with controllers ask for more than there is: in two queues, and in one by their shares. In
 // Volcano they evict each other for ever.
 func TestVolcano4949(t *testing.T) {
-	t.Parallel()
 	st := open(t, 4)
 	for _, c := range []struct {
 		name, conf string
@@ -70,11 +78,7 @@ tiers:
 			s.recreate(true)
 			s.queues(map[string]queueSpec{"a": {deserved: "8"}, "b": {deserved: "8"}})
 			s.fill(job("first", "a", 1, 16))
-			second := job("second", c.second, 8, 16)
-			for i := range second.Size {
-				s.CreatePods(t, second.Member(i))
-			}
-			s.CreateGroup(t, second)
+			s.arrive(job("second", c.second, 8, 16))
 			s.holds(map[string]int{"first": 8, "second": 8})
 			s.evicted(map[string]int{"first": 8}, 10*time.Second)
 		})
@@ -84,7 +88,6 @@ tiers:
 // TestVolcano5131 has a gang of which one member fits without evictions. In Volcano that member is not a preemptor, so that
 // the gang never assembles.
 func TestVolcano5131(t *testing.T) {
-	t.Parallel()
 	st := open(t, 3)
 	t.Run("reclaim", func(t *testing.T) {
 		s := st.play(t, byShares)
@@ -108,7 +111,6 @@ func TestVolcano5131(t *testing.T) {
 // TestVolcano991 has the cluster full, so that a job is not let in, and in Volcano only jobs that were let in have others
 // evicted. Its pods are created only once it is, as Volcano's controllers do.
 func TestVolcano991(t *testing.T) {
-	t.Parallel()
 	st := open(t, 5)
 	for _, c := range []struct{ name, conf string }{{"by weight", byShares}, {"by what they deserve", byTree}} {
 		t.Run(c.name, func(t *testing.T) {

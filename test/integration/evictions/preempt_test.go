@@ -37,7 +37,6 @@ func (s *scene) ranked(class string, value int32, g env.Gang) env.Gang {
 // TestAnImportantGangPreempts checks that a gang takes the room of less important pods of its queue: in a full cluster, and
 // in a queue that is at its capability while nodes are idle.
 func TestAnImportantGangPreempts(t *testing.T) {
-	t.Parallel()
 	st := open(t, 4)
 	for _, c := range []struct {
 		name, capability string
@@ -60,7 +59,6 @@ func TestAnImportantGangPreempts(t *testing.T) {
 
 // TestNobodyGoesForAGangThatCannotStart checks that evictions which would let some members start and not all do not happen.
 func TestNobodyGoesForAGangThatCannotStart(t *testing.T) {
-	t.Parallel()
 	st := open(t, 4)
 	for _, c := range []struct {
 		name string

@@ -66,7 +66,6 @@ func (s *scene) budget(name string, selector *metav1.LabelSelector, least int) {
 // TestProtectedPodsStay fills the cluster with pods that something protects, and lets a gang arrive that is due half of
 // it: nobody is evicted, and the gang's PodGroup says what protects them.
 func TestProtectedPodsStay(t *testing.T) {
-	t.Parallel()
 	st := open(t, 2)
 	standIn := job("held", "a", 1, 8)
 	for _, c := range []struct {
@@ -117,7 +116,6 @@ func TestProtectedPodsStay(t *testing.T) {
 
 // TestWhatDoesNotProtect checks that pods go that something seems to protect and does not.
 func TestWhatDoesNotProtect(t *testing.T) {
-	t.Parallel()
 	st := open(t, 2)
 	for _, c := range []struct {
 		name string

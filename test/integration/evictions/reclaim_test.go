@@ -15,7 +15,6 @@ import (
 // TestAGangTakesWhatItIsDueAndNoMore has a queue fill the cluster, and a gang of 40 % of it arrive in another one of the
 // same weight, while a controller brings back whoever is evicted.
 func TestAGangTakesWhatItIsDueAndNoMore(t *testing.T) {
-	t.Parallel()
 	st := open(t, 5)
 	many := make([]env.Gang, 5)
 	for i := range many {
@@ -78,7 +77,6 @@ func TestSiblingsGiveBeforeCousins(t *testing.T) {
 
 // TestJobsAtTheirMinimum checks what queues lose whose jobs have nothing to spare, or something.
 func TestJobsAtTheirMinimum(t *testing.T) {
-	t.Parallel()
 	st := open(t, 5)
 	// play fills the cluster with jobs of four pods and lets a gang of eight arrive.
 	play := func(t *testing.T, actions string, least int) *scene {

@@ -61,9 +61,10 @@ type stage struct {
 	witness *witness
 }
 
-// open starts a cluster of nodes with four cores each.
+// open starts a cluster of nodes with four cores each. The test runs beside others; scenes on one stage do not.
 func open(t *testing.T, nodes int) *stage {
 	t.Helper()
+	t.Parallel()
 	w := newWitness()
 	return &stage{Env: env.New(t, localcluster.Options{Nodes: nodes, Shapes: []string{"cpu=4,memory=64Gi"}}, w.see), witness: w}
 }
@@ -94,7 +95,6 @@ func (st *stage) play(t *testing.T, conf string, changes ...func(*config.Reclaim
 // single begins a scene on a stage of its own.
 func single(t *testing.T, nodes int, conf string, changes ...func(*config.ReclaimArgs)) *scene {
 	t.Helper()
-	t.Parallel()
 	return open(t, nodes).play(t, conf, changes...)
 }
 
