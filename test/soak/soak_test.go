@@ -11,9 +11,9 @@ import (
 	"github.com/caldera-scheduler/caldera/test/soak/monitor"
 )
 
-// TestShort has queues live for a minute on a small cluster, where everything goes twelve times as fast.
+// TestShort has queues live for a minute on a small cluster, where jobs come and go twelve times as fast.
 func TestShort(t *testing.T) {
-	seen, err := soak(t.Context(), options{duration: time.Minute, nodes: 20, queues: 5, seed: 1, conf: "shares", logs: t.TempDir()}, t.Output())
+	seen, err := soak(t.Context(), options{duration: time.Minute, nodes: 40, queues: 5, seed: 1, conf: "shares", logs: t.TempDir()}, t.Output())
 	if err != nil {
 		t.Error(err)
 	}

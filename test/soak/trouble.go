@@ -35,7 +35,8 @@ func (w *world) disturb(now time.Time) {
 		*next = now.Add(between(w.random, mean/2, mean*3/2))
 		return true
 	}
-	if every(&t.node, w.pace.period/8) {
+	// As often for each node whatever their number.
+	if every(&t.node, max(w.pace.period/8, w.pace.period*25/time.Duration(w.options.nodes))) {
 		w.loseNode(now)
 	}
 	w.sweep(now)
