@@ -61,7 +61,7 @@ type eviction struct {
 	changed         time.Time
 	by              taking
 	batch           *batch
-	// served are the groups for which room was taken when this pod was evicted, and is possibly kept.
+	// served are the groups of the queue for which room was kept when this pod was evicted.
 	served map[*group]bool
 	judged bool
 }
@@ -96,6 +96,11 @@ func (m *Monitor) evicted(p *pod, now time.Time) {
 	for _, b := range m.batches {
 		if !b.over && b.by.queue == g.queue.name {
 			e.served[b.group] = true
+		}
+	}
+	for other := range g.queue.groups {
+		if other.keeps {
+			e.served[other] = true // On room that leaves anyway: there is no eviction for it.
 		}
 	}
 	p.eviction = e

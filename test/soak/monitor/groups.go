@@ -10,7 +10,11 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 // group is a PodGroup and its pods.
@@ -36,6 +40,8 @@ type group struct {
 	// short is since when the gang has been partial; zero when it is not.
 	short    time.Time
 	reported bool
+	// keeps is set while room is kept for it, as its condition says.
+	keeps bool
 	// batch is the latest of the evictions for the group.
 	batch *batch
 	// history is what happened to the gang lately.
@@ -52,6 +58,13 @@ func (m *Monitor) group(key string, now time.Time) *group {
 		m.groups[key] = g
 	}
 	return g
+}
+
+// keepsRoom reads from a PodGroup whether room is kept for it.
+func keepsRoom(pg *volcano.PodGroup) bool {
+	return slices.ContainsFunc(pg.Status.Conditions, func(c volcano.PodGroupCondition) bool {
+		return c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue && c.Reason == string(model.WaitingForVictims)
+	})
 }
 
 // move puts the group and what its pods hold into another queue.

@@ -162,7 +162,7 @@ func (m *Monitor) Group(pg *volcano.PodGroup, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g := m.group(pg.Namespace+"/"+pg.Name, now)
-	g.exists, g.least = true, int(pg.Spec.MinMember)
+	g.exists, g.least, g.keeps = true, int(pg.Spec.MinMember), keepsRoom(pg)
 	g.move(m.queue(pg.Spec.Queue))
 	g.queue.groups[g] = true
 	m.settle(g, now)

@@ -270,6 +270,25 @@ func TestViolations(t *testing.T) {
 			s.bind("y", 0, 10)
 			s.wait(long)
 		}},
+		"a queue for which room is kept": {play: func(s *scene) {
+			s.job("x", "a", 1, 10)
+			s.job("w", "a", 1, 2)
+			s.job("y", "b", 1, 12)
+			s.bind("x", 0, 10)
+			s.bind("y", 0, 8)
+			s.wait(long)
+			s.m.Group(&volcano.PodGroup{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w"}, Spec: volcano.PodGroupSpec{Queue: "a", MinMember: 1},
+				Status: volcano.PodGroupStatus{Conditions: []volcano.PodGroupCondition{{
+					Type: volcano.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: string(model.WaitingForVictims),
+				}}},
+			}, s.now)
+			s.evict("x", 0, 1, "y", "b")
+			s.bind("y", 8, 9)
+			s.wait(10 * time.Second)
+			s.bind("w", 0, 1)
+			s.wait(long)
+		}},
 		"a queue that loses one pod of its due": {want: []monitor.Kind{monitor.BelowDue}, play: func(s *scene) {
 			s.job("x", "a", 1, 20)
 			s.job("y", "b", 1, 11)
