@@ -82,10 +82,17 @@ func (o TaskOrder) Lead(job *model.Job) *model.Task {
 	return lead
 }
 
-// compareInTurn puts tasks of roles that are below their minimum first, and best-effort tasks last.
+// compareInTurn puts tasks for which room is kept first, then those of roles that are below their minimum, and best-effort
+// tasks last.
 func (o TaskOrder) compareInTurn(roles map[string]int, a, b *model.Task) int {
 	if a.BestEffort != b.BestEffort {
 		if b.BestEffort {
+			return -1
+		}
+		return 1
+	}
+	if kept := a.Nominated != ""; kept != (b.Nominated != "") {
+		if kept {
 			return -1
 		}
 		return 1

@@ -19,6 +19,8 @@ func (c *class) scan(ctx context.Context) error {
 	sample := p.SampleSize(len(c.attempt.overlay.nodes))
 	places, found := 0, 0
 	if c.next == 0 {
+		// Tasks that went to the nodes kept for them are not needed any more.
+		c.demand()
 		if short := c.hopeless(ctx); short {
 			c.exhausted = true
 			return errHopeless

@@ -55,6 +55,8 @@ type starver interface {
 type court struct {
 	action    config.Action
 	selectors []rule
+	// chosenBy are the plugins whose selectors these are.
+	chosenBy []string
 	// decided: the selectors are those of a tier before the one that is being read.
 	decided bool
 	guards  []rule
@@ -136,7 +138,7 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 			on = p.Enabled(config.EnablePreemptable)
 		}
 		if on {
-			c.register(policy)
+			c.register(p.Name, policy)
 		}
 	}
 	enter(&e.claimants, policy, p.Enabled(config.EnablePreemptive))
@@ -145,7 +147,7 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 	}
 }
 
-func (c *court) register(policy any) {
+func (c *court) register(name string, policy any) {
 	if g, ok := policy.(guard); ok {
 		c.guards = append(c.guards, g.guard)
 	}
@@ -164,7 +166,7 @@ func (c *court) register(policy any) {
 		selects = s.selectAcross
 	}
 	if selects != nil && !c.decided {
-		c.selectors = append(c.selectors, selects)
+		c.selectors, c.chosenBy = append(c.selectors, selects), append(c.chosenBy, name)
 		if _, ok := policy.(priority); ok {
 			c.byPriority = true
 		}

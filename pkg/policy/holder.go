@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -181,6 +182,9 @@ func (t *Trial) Candidate(v model.Victim) string {
 	}
 	return ""
 }
+
+// Rule names the plugins that choose the victims, such as "priority" or "priority, drf".
+func (t *Trial) Rule() string { return strings.Join(t.court.chosenBy, ", ") }
 
 // WholeJobs reports whether a job at its minimum may be evicted as a whole.
 func (t *Trial) WholeJobs() bool { return t.court.ofGangs() && t.court.whole }

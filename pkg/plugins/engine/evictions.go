@@ -112,8 +112,8 @@ func (ev *Evictions) Search(r gang.Request, trial gang.Trial) gang.Search {
 	}
 }
 
-// Commit carries a statement out: from now on its victims are leaving and their room is the job's.
-func (ev *Evictions) Commit(ctx context.Context, action config.Action, job *model.Job, st gang.Statement) error {
+// Commit carries a statement out: from now on its victims, chosen by a rule, are leaving and their room is the job's.
+func (ev *Evictions) Commit(ctx context.Context, action config.Action, rule string, job *model.Job, st gang.Statement) error {
 	now := ev.clock.Now()
 	nominations := make([]model.Nomination, len(st.Placements))
 	d := eviction.Decision{Action: string(action), Beneficiary: job.Key, Queue: job.Queue}
@@ -126,7 +126,7 @@ func (ev *Evictions) Commit(ctx context.Context, action config.Action, job *mode
 	uids := make([]types.UID, len(st.Victims))
 	for i, v := range st.Victims {
 		uids[i] = v.Task.UID
-		d.Victims = append(d.Victims, ev.victim(v, action))
+		d.Victims = append(d.Victims, ev.victim(v, rule))
 	}
 	for reason, n := range st.Kept {
 		d.Kept = append(d.Kept, eviction.Kept{Reason: reason, Pods: n})
@@ -156,10 +156,10 @@ func (ev *Evictions) Commit(ctx context.Context, action config.Action, job *mode
 	return nil
 }
 
-func (ev *Evictions) victim(v model.Victim, action config.Action) *eviction.Victim {
+func (ev *Evictions) victim(v model.Victim, rule string) *eviction.Victim {
 	victim := &eviction.Victim{
 		Pod: v.Task.Pod, UID: v.Task.UID, Job: v.Job.Key, Queue: v.Job.Queue, Node: v.Task.Node, Request: v.Task.Request,
-		Why: string(action),
+		Why: rule,
 	}
 	for _, b := range ev.state.Budgets(v.Task.Pod.Namespace) {
 		victim.Budgeted = victim.Budgeted || b.Selector.Matches(labels.Set(v.Task.Pod.Labels))

@@ -60,7 +60,8 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 	if refusal == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	job, actions := pl.engine.Dispatcher.Appeal(pod.UID)
+	appeal := pl.engine.Dispatcher.Appeal(pod.UID)
+	job := appeal.Job
 	if job == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
@@ -69,7 +70,7 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	var kept error
-	for _, action := range actions {
+	for _, action := range appeal.Actions {
 		done, why, err := pl.try(ctx, pod, job, action, refusal)
 		switch {
 		case err != nil:
@@ -81,6 +82,9 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 		case why != "":
 			kept = errors.Join(kept, fmt.Errorf("%s: %s", action, why))
 		}
+	}
+	if appeal.None != "" {
+		kept = errors.Join(kept, errors.New(appeal.None))
 	}
 	if kept != nil && job.Counts.Nominated == 0 {
 		refusal.Explain(kept)
@@ -123,7 +127,7 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 	if len(statement.Placements) == 0 {
 		return false, statement.Why, nil
 	}
-	if err := ev.Commit(ctx, action, job, statement); err != nil {
+	if err := ev.Commit(ctx, action, trial.Rule(), job, statement); err != nil {
 		return false, "", err
 	}
 	return true, "", nil

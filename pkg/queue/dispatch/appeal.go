@@ -55,21 +55,35 @@ func (d *Dispatcher) stir(now time.Time) bool {
 	return true
 }
 
-// Appeal returns the job of a turn that is about to be refused and the actions, in order, by which others may be evicted
-// for it; none when the job has to wait.
-func (d *Dispatcher) Appeal(lead types.UID) (*model.Job, []config.Action) {
+// Appeal is what a turn that is about to be refused may do.
+type Appeal struct {
+	// Job is whose turn it is; nil when the turn is over.
+	Job *model.Job
+	// Actions are those by which others may be evicted for it, in order; none when the job has to wait.
+	Actions []config.Action
+	// None says why other actions have nobody to offer; empty when there are none, or the job does not starve.
+	None string
+}
+
+// Appeal returns what the turn that the pod leads may do instead of being refused.
+func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	job := d.appellant(lead)
 	if job == nil {
-		return nil, nil
+		return Appeal{}
 	}
 	l := d.lots[d.turn.lot]
-	if !d.cfg.Evicts || l == nil || !d.cfg.Policies.Starving(job) || d.tooSoon(l) {
-		return job, nil
+	if !d.cfg.Evicts || l == nil || !d.cfg.Policies.Starving(job) {
+		return Appeal{Job: job}
 	}
-	l.starving, l.appealed = true, d.cfg.Clock.Now()
-	return job, d.cfg.Policies.MayEvict(job)
+	l.starving = true
+	a := Appeal{Job: job, None: d.cfg.Policies.WhyNone(job)}
+	if !d.tooSoon(l) {
+		l.appealed = d.cfg.Clock.Now()
+		a.Actions = d.cfg.Policies.MayEvict(job)
+	}
+	return a
 }
 
 // Trial begins a trial for the job whose turn the pod leads; nil when the turn is over.

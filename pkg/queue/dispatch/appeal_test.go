@@ -55,8 +55,8 @@ func (d *desk) appeal(lead types.UID, want ...config.Action) {
 	if entry.Limit.Kind != model.QueueFull {
 		d.t.Fatalf("the turn is begun for %v, want the limit of the queue", entry.Limit)
 	}
-	if _, actions := d.Appeal(lead); !slices.Equal(actions, want) {
-		d.t.Fatalf("it may appeal by %v, want %v", actions, want)
+	if a := d.Appeal(lead); !slices.Equal(a.Actions, want) {
+		d.t.Fatalf("it may appeal by %v, want %v", a.Actions, want)
 	}
 }
 
@@ -76,8 +76,8 @@ func TestAJobAtItsQueuesLimitAppeals(t *testing.T) {
 		if entry.Limit != (model.Reason{}) || entry.Budget.Refuses(cores(1)) != (model.Reason{}) {
 			t.Errorf("what is kept for the job is held against it: %v", entry.Limit)
 		}
-		if _, actions := d.Appeal("urgent-0"); actions != nil {
-			t.Errorf("it may appeal by %v though room is kept for it", actions)
+		if a := d.Appeal("urgent-0"); a.Actions != nil {
+			t.Errorf("it may appeal by %v though room is kept for it", a.Actions)
 		}
 		d.Refused("urgent-0", model.Reason{Kind: model.WaitingForVictims}, time.Time{})
 		d.want()
