@@ -17,15 +17,6 @@ import (
 
 // The tests of this file rebuild situations that users of Volcano have reported, by the numbers of their issues.
 
-// arrive creates the pods of a job and then its PodGroup, so that all of them are there at its first turn.
-func (s *scene) arrive(g env.Gang) {
-	s.t.Helper()
-	for i := range g.Size {
-		s.CreatePods(s.t, g.Member(i))
-	}
-	s.CreateGroup(s.t, g)
-}
-
 // TestVolcano5896 has conformance and gang in the first tier and capacity in the second. In Volcano the first tier then
 // decides alone: 18 pods are evicted where 16 are due, the queue falls below what it deserves, and takes back.
 func TestVolcano5896(t *testing.T) {
@@ -38,8 +29,8 @@ tiers:
 	s.recreate(false)
 	s.queues(map[string]queueSpec{"a": {deserved: "16"}, "b": {deserved: "16"}})
 	s.fill(job("wide", "a", 1, 32))
-	s.arrive(job("first", "b", 8, 10))
-	s.arrive(job("second", "b", 8, 10))
+	s.Create(t, job("first", "b", 8, 10))
+	s.Create(t, job("second", "b", 8, 10))
 	s.holds(map[string]int{"wide": 16, "first": 8, "second": 8})
 	s.evicted(map[string]int{"wide": 16}, 20*time.Second)
 }
@@ -78,7 +69,7 @@ tiers:
 			s.recreate(true)
 			s.queues(map[string]queueSpec{"a": {deserved: "8"}, "b": {deserved: "8"}})
 			s.fill(job("first", "a", 1, 16))
-			s.arrive(job("second", c.second, 8, 16))
+			s.Create(t, job("second", c.second, 8, 16))
 			s.holds(map[string]int{"first": 8, "second": 8})
 			s.evicted(map[string]int{"first": 8}, 10*time.Second)
 		})
