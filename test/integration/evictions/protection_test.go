@@ -94,7 +94,7 @@ func TestProtectedPodsStay(t *testing.T) {
 		},
 		{name: "just scheduled", held: job("held", "a", 1, 8, labelled(model.CooldownKey, "10m")), says: []string{"reclaim: ", "8 because it was scheduled a short while ago"}},
 		{name: "said to stay", held: job("held", "a", 1, 8, annotated(model.PreemptableKey, "false")), says: []string{"reclaim: ", "8 because it is not to be evicted (volcano.sh/preemptable)"}},
-		{name: "by their queue", held: standIn, kept: true},
+		{name: "by their queue", held: standIn, kept: true, says: []string{"reclaim: the queues that hold more than they deserve are not reclaimable"}},
 		{name: "half of them", held: env.Gang{Name: "held", Queue: "a", Min: 1, Size: 8, CPU: "1", Pod: func(i int, p *corev1.Pod) {
 			if i < 5 {
 				p.Annotations[model.PreemptableKey] = "false"
