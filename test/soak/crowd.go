@@ -199,7 +199,7 @@ func (w *world) look(l *life, now time.Time, passed time.Duration) {
 	}
 	for missing := l.size - succeeded - alive - len(l.due); missing > 0; missing-- {
 		w.done.recreated++
-		l.due = append(l.due, now.Add(between(w.random, 500*time.Millisecond, 5*time.Second)))
+		l.due = append(l.due, now.Add(between(w.random, w.pace.period/720, w.pace.period/72)))
 	}
 	l.due = slices.DeleteFunc(l.due, func(at time.Time) bool {
 		if at.After(now) {
@@ -212,7 +212,7 @@ func (w *world) look(l *life, now time.Time, passed time.Duration) {
 
 // create creates the next pod of a job.
 func (w *world) create(l *life) {
-	pod := l.pod(l.next, between(w.random, 0, 4*time.Second))
+	pod := l.pod(l.next, between(w.random, 0, w.pace.period/90))
 	l.next++
 	l.pods[pod.Name] = nil
 	w.call(func(ctx context.Context) error {

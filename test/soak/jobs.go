@@ -56,10 +56,12 @@ type job struct {
 
 // pace is by what times jobs come and go.
 type pace struct {
-	// period is that of the waves in which jobs arrive.
+	// period is that of the waves in which jobs arrive. All other times are parts of it.
 	period time.Duration
 }
 
+// paceOf lets a run have five waves, of at most six minutes. With those, jobs work for half a minute to two minutes,
+// pods take up to four seconds to end, and five to be created again.
 func paceOf(duration time.Duration) pace {
 	return pace{period: min(6*time.Minute, max(30*time.Second, duration/5))}
 }
