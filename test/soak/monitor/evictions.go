@@ -142,6 +142,12 @@ func (m *Monitor) attribute(e *eviction) {
 	b := g.batch
 	if b == nil || b.over {
 		b = &batch{by: e.by, group: g, begun: e.at}
+		for _, p := range g.pods { // Those that were bound while the API server was being asked.
+			if p.state == held && b.begun.Sub(p.placed) <= m.config.Lag {
+				b.bound++
+				b.request.Add(p.request)
+			}
+		}
 		m.batches = append(m.batches, b)
 		g.batch = b
 		m.sample(e.at)

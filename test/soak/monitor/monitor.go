@@ -91,6 +91,7 @@ type pod struct {
 	node    string
 	request resource.Vector
 	created time.Time
+	placed  time.Time
 	state   state
 	// lost is set when the program takes the pod away together with its node.
 	lost bool
@@ -247,6 +248,7 @@ func (m *Monitor) moved(p *pod, from state, now time.Time) {
 	switch {
 	case p.state == held:
 		g.note(now, "%s bound to %s", p.name, p.node)
+		p.placed = now
 		g.bound(p)
 		g.queue.note(change{at: now, bound: true, group: g, request: p.request})
 		m.figures.Bound++
