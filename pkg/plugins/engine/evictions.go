@@ -135,12 +135,15 @@ func (ev *Evictions) Commit(ctx context.Context, action config.Action, rule stri
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Reason, b.Reason))
 	})
 
-	ev.await(job.Key, st, now)
+	// The model first: whoever follows the job from now on finds room kept for it. What happened to it meanwhile is
+	// looked at in the end.
+	ev.state.Pipeline(nominations, uids)
 	var decision *eviction.Decision
 	if len(d.Victims) > 0 {
 		decision = ev.Ledger.Begin(now, d)
 	}
-	ev.state.Pipeline(nominations, uids)
+	ev.await(job.Key, st, now)
+	defer ev.follow(model.Change{Jobs: []model.JobKey{job.Key}, Tasks: uids})
 	logger := klog.FromContext(ctx)
 	for _, p := range st.Placements {
 		info, err := framework.NewPodInfo(p.Task.Pod)

@@ -84,6 +84,10 @@ func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
 // budgetFor is what the job's queue may take for it, with what is kept for the job given back.
 func (d *Dispatcher) budgetFor(job *model.Job, borrowing bool) *policy.Budget {
 	b := d.cfg.Policies.Budget(d.queueOf(job), borrowing)
+	if job.Counts.Nominated > 0 && d.cfg.Policies.Book().Mode() == account.Proportion {
+		// What the queue is due sinks while victims leave; the room that was made is the job's all the same.
+		b.Excuse()
+	}
 	b.Release(job.Queue, job.Usage.Reserved)
 	return b
 }
