@@ -28,7 +28,7 @@ type Book struct {
 	// portion is total in another form; all is the usage of all jobs.
 	portion resource.Portion
 	all     Usage
-	// loosened counts the times that some queue's room may have grown; freed those that promises may have shrunk.
+	// loosened counts the times that some queue's room may have grown; freed those that a job may be let in that was not.
 	loosened, freed uint64
 }
 
@@ -190,8 +190,8 @@ func (b *Book) Queues() []*Queue { return b.sorted }
 // has none.
 func (b *Book) Loosened() uint64 { return b.loosened }
 
-// Freed counts the times that what queues hold and have promised may have shrunk, or what they may hold grown: as long as
-// it does not change, a job that was not admitted on their account is not admitted now.
+// Freed counts the times that what queues hold and have promised may have shrunk, or what they may hold or are due have
+// changed: as long as it does not change, a job that was not admitted on their account is not admitted now.
 func (b *Book) Freed() uint64 { return b.freed }
 
 // Free has it counted that something shrank, besides what the accounts know, for which jobs were not admitted.
@@ -210,8 +210,12 @@ func (b *Book) Update() (rearranged bool) {
 		b.setDue()
 		b.loosened++
 		b.freed++
-	case b.uneven && b.setDue():
-		b.loosened++
+	case b.uneven:
+		if b.setDue() {
+			b.loosened++
+		}
+		// What a queue is due, and what others hold beyond their due, counts when jobs ask to be let in.
+		b.freed++
 	}
 	b.stale, b.resized, b.uneven = false, false, false
 	return rearranged

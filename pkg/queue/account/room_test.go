@@ -102,18 +102,18 @@ func TestRoomIsCountedWhenItMayHaveGrown(t *testing.T) {
 		other           int64
 		loosened, freed bool
 	}{
-		"a job arrives and takes from nobody what it gives to its queue": {then: job("a", 0, 4, false), loosened: true},
-		"a job arrives in a queue that is due no more":                   {first: job("a", 0, 6, false), then: job("a", 0, 8, false), other: 10},
-		"a job asks for less, and the other queue is due more":           {first: job("a", 0, 5, false), then: job("a", 0, 3, false), other: 10, loosened: true},
+		"a job arrives and takes from nobody what it gives to its queue": {then: job("a", 0, 4, false), loosened: true, freed: true},
+		"a job arrives in a queue that is due no more":                   {first: job("a", 0, 6, false), then: job("a", 0, 8, false), other: 10, freed: true},
+		"a job asks for less, and the other queue is due more":           {first: job("a", 0, 5, false), then: job("a", 0, 3, false), other: 10, loosened: true, freed: true},
 		"a job is placed":                                   {first: job("a", 0, 4, true), then: job("a", 4, 0, true), other: 10},
 		"a placed job is gone":                              {first: job("a", 4, 0, true), loosened: true, freed: true, other: 5},
-		"a waiting job that was not admitted is gone":       {first: job("a", 0, 4, false), other: 5},
+		"a waiting job that was not admitted is gone":       {first: job("a", 0, 4, false), other: 5, freed: true},
 		"an admitted job is gone":                           {first: job("a", 0, 4, true), other: 5, freed: true},
 		"a job gives its admission back":                    {first: job("a", 0, 4, true), then: job("a", 0, 4, false), other: 10, freed: true},
 		"a job is admitted":                                 {first: job("a", 0, 4, false), then: job("a", 0, 4, true), other: 10},
 		"nothing changes":                                   {first: job("a", 2, 4, true), then: job("a", 2, 4, true), other: 10},
 		"a placed job moves to the other queue":             {first: job("a", 4, 0, true), then: job("b", 4, 0, true), other: 10, loosened: true, freed: true},
-		"a waiting job moves to a queue that is due more":   {first: job("a", 0, 5, false), then: job("b", 0, 5, false), other: 1, loosened: true},
+		"a waiting job moves to a queue that is due more":   {first: job("a", 0, 5, false), then: job("b", 0, 5, false), other: 1, loosened: true, freed: true},
 		"a job appears in a queue that does not exist":      {then: job("nowhere", 0, 4, false), other: 5, loosened: true, freed: true},
 		"a task more is placed than the minimum asks for":   {first: job("a", 4, 1, true), then: job("a", 5, 0, true), other: 10},
 		"a job that holds shrinks and waits for as much":    {first: job("a", 4, 0, true), then: job("a", 2, 2, true), other: 10, loosened: true},
@@ -139,7 +139,7 @@ func TestRoomIsCountedWhenItMayHaveGrown(t *testing.T) {
 				t.Errorf("room has grown: %t, want %t", got, tc.loosened)
 			}
 			if got := b.Freed() != freed; got != tc.freed {
-				t.Errorf("promises have shrunk: %t, want %t", got, tc.freed)
+				t.Errorf("another job may be let in: %t, want %t", got, tc.freed)
 			}
 		})
 	}

@@ -37,6 +37,7 @@ func (d *Dispatcher) advance() time.Duration {
 	}
 	reports, settlements, admissions, faults := d.reports, d.settlements, d.admissions, d.faults
 	d.reports, d.settlements, d.admissions, d.faults = nil, nil, nil, nil
+	d.telling++
 	d.mu.Unlock()
 	for _, f := range faults {
 		d.cfg.Fault(f.queue, f.reason)
@@ -53,6 +54,9 @@ func (d *Dispatcher) advance() time.Duration {
 	if len(activate) > 0 {
 		d.cfg.Activate(activate)
 	}
+	d.mu.Lock()
+	d.telling--
+	d.mu.Unlock()
 	return wake
 }
 

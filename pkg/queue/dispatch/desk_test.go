@@ -36,6 +36,8 @@ type desk struct {
 	activated []types.UID
 	reasons   map[model.JobKey][]model.Reason
 	settled   map[types.UID]bool
+	// hasty: the dispatcher called itself quiet while it still had something to tell.
+	hasty bool
 }
 
 // plain are the arguments of a scheduler without queues: gangs by priority.
@@ -87,8 +89,10 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
 			}
 		},
 		Report: func(key model.JobKey, reason model.Reason) {
+			quiet, _ := d.Quiet()
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			d.hasty = d.hasty || quiet
 			d.reasons[key] = append(d.reasons[key], reason)
 		},
 		Clock: clock.RealClock{},

@@ -113,6 +113,8 @@ type Dispatcher struct {
 	settlements []settlement
 	admissions  []admission
 	faults      []fault
+	// telling is how many goroutines are sending them.
+	telling int
 }
 
 type report struct {

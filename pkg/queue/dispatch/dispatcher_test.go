@@ -40,6 +40,36 @@ func TestOneTurnAtATimeInOrder(t *testing.T) {
 	})
 }
 
+// TestQuietWhenAllIsTold: whoever steps a scheduler through time must not go on while a decision is on its way.
+func TestQuietWhenAllIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskWith(t, args("enqueue allocate", byPriority, inGangs))
+		admitted := make(chan bool)
+		d.state.Observe(func(c model.Change) {
+			if job := d.state.Head(keyOf("job")); job != nil && job.Admitted {
+				quiet, _ := d.Quiet()
+				admitted <- quiet
+			}
+		})
+		go d.submit("job", 1, 1, "16")
+		if <-admitted {
+			t.Error("it is quiet while the model is told that a job was let in")
+		}
+		go func() {
+			for range admitted {
+			}
+		}()
+		d.want("job-0")
+		d.Enter("job-0")
+		d.Refused("job-0", noRoom, time.Time{})
+		d.want()
+		if d.hasty {
+			t.Error("it is quiet while it tells why a job waits")
+		}
+		close(admitted)
+	})
+}
+
 func TestARefusedJobIsParkedUntilSomethingHelps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)

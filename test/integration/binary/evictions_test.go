@@ -119,13 +119,15 @@ func (ev *evictor) evict(t *testing.T, pods ...*corev1.Pod) eviction.Victim {
 	return *victims[len(victims)-1]
 }
 
-// running creates pods on the node and returns them when they run.
+// running creates pods on the node and returns them when they run. They take a second to end, as a container does: the
+// condition that the scheduler writes once the API server has agreed has to come before that.
 func running(t *testing.T, e *env.Env, labels map[string]string, names ...string) []*corev1.Pod {
 	t.Helper()
 	pods := make([]*corev1.Pod, len(names))
 	for i, name := range names {
 		p := env.Pod(name, "1")
 		p.Labels, p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = labels, "node-0000", new(int64(2))
+		p.Annotations = map[string]string{"localcluster.caldera.dev/terminate-after": "1s"}
 		e.CreatePods(t, p)
 		env.Eventually(t, 30*time.Second, func() string {
 			var err error
