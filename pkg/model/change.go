@@ -34,6 +34,8 @@ const (
 	BudgetChanged
 	// PodStarted: a pod that was bound runs now.
 	PodStarted
+	// EvictionAnswered: the API server has made a pod leave that this process decided to evict, or the pod stays.
+	EvictionAnswered
 )
 
 // Change is what one update did to the model.

@@ -94,8 +94,23 @@ func (s *State) Spare(uid types.UID) Change {
 			t = t.with(statusOf(t.Pod), t.Node)
 			s.putTask(t, c)
 			s.account(t, c)
+			c.Events |= EvictionAnswered
 		}
 	})
+}
+
+// Evicting returns the tasks that this process decided to evict and the API server has not made to leave, by UID.
+func (s *State) Evicting() []*Task {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var list []*Task
+	for uid := range s.ledger.leaving {
+		if t := s.task(uid); t != nil && t.Evicting {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Task) int { return cmp.Compare(a.UID, b.UID) })
+	return list
 }
 
 // Nominated returns the tasks for which room is kept, by UID.

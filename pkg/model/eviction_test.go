@@ -56,7 +56,9 @@ func TestPipeline(t *testing.T) {
 	check("older news", model.Releasing, "node-0")
 	gone := victim.DeepCopy()
 	gone.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)}
-	s.UpsertPod(gone)
+	if c := s.UpsertPod(gone); c.Events&model.EvictionAnswered == 0 || len(s.Evicting()) != 0 {
+		t.Errorf("nobody hears that it leaves: %b", c.Events)
+	}
 	check("terminating", model.Releasing, "node-0")
 	if until := s.Leaving()[0].Until; until != time.Unix(1000, 0) {
 		t.Errorf("it should be gone by %s", until)
@@ -73,8 +75,13 @@ func TestSpare(t *testing.T) {
 	victim.Spec.NodeName = "node-0"
 	s.UpsertPod(victim)
 	s.Pipeline(nil, []types.UID{"victim"})
-	s.Spare("victim")
-	if v := s.Task("victim"); v.Status != model.Running || v.Evicting || len(s.Leaving()) != 0 {
+	if list := s.Evicting(); len(list) != 1 || list[0].UID != "victim" {
+		t.Errorf("to be evicted: %v", list)
+	}
+	if c := s.Spare("victim"); c.Events&model.EvictionAnswered == 0 {
+		t.Errorf("nobody hears that it stays: %b", c.Events)
+	}
+	if v := s.Task("victim"); v.Status != model.Running || v.Evicting || len(s.Leaving()) != 0 || len(s.Evicting()) != 0 {
 		t.Errorf("it is %s, leaving %v, after it was spared", v.Status, s.Leaving())
 	}
 }

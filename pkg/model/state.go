@@ -115,6 +115,9 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 		if t.Status == Running && before.Status != Running {
 			c.Events |= PodStarted
 		}
+		if before.Evicting && !t.Evicting {
+			c.Events |= EvictionAnswered
+		}
 		if before.Job != t.Job {
 			s.dropTask(t.UID, c)
 		}

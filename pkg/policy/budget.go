@@ -72,10 +72,19 @@ func (b *Budget) Take(ask resource.Vector) {
 
 // Release counts as given back what a victim of a queue holds: by the limits on that queue and on those above it.
 func (b *Budget) Release(queue string, amounts resource.Vector) {
+	b.change(queue, func(held *resource.Vector) { held.Sub(amounts) })
+}
+
+// Retain takes a Release back.
+func (b *Budget) Retain(queue string, amounts resource.Vector) {
+	b.change(queue, func(held *resource.Vector) { held.Add(amounts) })
+}
+
+func (b *Budget) change(queue string, by func(held *resource.Vector)) {
 	above := b.above[queue]
 	for i := range b.bounds {
 		if of := b.bounds[i].Queue.Name; of == queue || slices.Contains(above, of) {
-			b.bounds[i].Held.Sub(amounts)
+			by(&b.bounds[i].Held)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
@@ -35,6 +36,13 @@ func (d *desk) occupy(job string, size int) {
 func (d *desk) start(job string, i int) {
 	p := memberOf(job, i, "1")
 	p.Spec.NodeName, p.Status.Phase = "node-0", corev1.PodRunning
+	d.state.UpsertPod(p)
+}
+
+// terminate is what the API server does to a pod that it has agreed to evict.
+func (d *desk) terminate(job string, i int) {
+	p := memberOf(job, i, "1")
+	p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp = "node-0", corev1.PodRunning, &metav1.Time{Time: epoch}
 	d.state.UpsertPod(p)
 }
 
@@ -70,6 +78,12 @@ func TestAJobAtItsQueuesLimitAppeals(t *testing.T) {
 		d.appeal("urgent-0", config.Preempt)
 		d.state.Pipeline([]model.Nomination{{UID: "urgent-0", Node: "node-0"}}, []types.UID{"low-3"})
 		d.Pipelined("urgent-0")
+		// The API server might refuse.
+		d.want()
+		if got := d.last("urgent").Kind; got != model.WaitingForVictims {
+			t.Errorf("it waits for %s", got)
+		}
+		d.terminate("low", 3)
 		// Its next turn finds that the victim has not left.
 		d.want("urgent-0")
 		entry := d.Enter("urgent-0")
@@ -89,6 +103,33 @@ func TestAJobAtItsQueuesLimitAppeals(t *testing.T) {
 		d.plan("urgent-0")
 		d.place("urgent-0")
 		d.want()
+	})
+}
+
+// TestRoomThatMayNotComeIsNotTaken: a queue has to lose its victims before it gains anybody in their place, whoever that
+// is, and a victim that stays is followed by another search.
+func TestRoomThatMayNotComeIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt backfill")
+		d.occupy("low", 4)
+		d.ask("urgent", 2, "high")
+		d.want("urgent-0")
+		d.appeal("urgent-0", config.Preempt)
+		d.state.Pipeline([]model.Nomination{{UID: "urgent-0", Node: "node-0"}, {UID: "urgent-1", Node: "node-0"}}, []types.UID{"low-2", "low-3"})
+		d.Pipelined("urgent-0")
+		d.want()
+		// What asks for nothing has nothing to wait for.
+		d.submit("tiny", 1, 0, "0")
+		d.want("tiny-0")
+		d.plan("tiny-0")
+		d.place("tiny-0")
+		d.want()
+		d.terminate("low", 2)
+		d.want()
+		d.state.Denominate("urgent-0", "urgent-1")
+		d.state.Spare("low-3")
+		d.want("urgent-0")
+		d.appeal("urgent-0", config.Preempt)
 	})
 }
 

@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -42,6 +43,11 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		} else {
 			d.park(l, l.reason, 0)
 		}
+		return nil
+	}
+	if reason := d.unanswered(w.job.Job, borrowing); !barred && reason != (model.Reason{}) {
+		d.park(l, reason, 0)
+		l.helps |= model.EvictionAnswered
 		return nil
 	}
 	if job := d.job(w.job.Key); job != nil {
@@ -90,6 +96,37 @@ func (d *Dispatcher) budgetFor(job *model.Job, borrowing bool) *policy.Budget {
 	}
 	b.Release(job.Queue, job.Usage.Reserved)
 	return b
+}
+
+// unanswered keeps a job from taking what its queue holds until the API server has agreed to evict: should it refuse, the
+// queue would hold more than it may. Room that is only kept is not held yet.
+func (d *Dispatcher) unanswered(job *model.Job, borrowing bool) model.Reason {
+	evicting := d.cfg.State.Evicting()
+	if len(evicting) == 0 || job.Need().BestEffort() {
+		return model.Reason{}
+	}
+	queueOf := func(t *model.Task) string {
+		if owner := d.cfg.State.Head(t.Job); owner != nil {
+			return owner.Queue
+		}
+		return ""
+	}
+	b := d.budgetFor(job, borrowing)
+	for _, t := range d.cfg.State.Nominated() {
+		if t.Job != job.Key {
+			b.Release(queueOf(t), t.Request)
+		}
+	}
+	for _, t := range evicting {
+		b.Retain(queueOf(t), t.Request)
+	}
+	if b.Refuses(job.Need()) == (model.Reason{}) {
+		return model.Reason{}
+	}
+	return model.Reason{
+		Kind: model.WaitingForVictims, Subject: job.Queue,
+		Message: fmt.Sprintf("queue %q is full until the API server has agreed to evictions that are decided", job.Queue),
+	}
 }
 
 // bounded reports whether capability refuses what the job's next turn needs, so that more nodes would not help. In a tree
