@@ -24,8 +24,10 @@ import (
 type Options struct {
 	// Config is the scheduler's configuration with defaults; see ReadConfig.
 	Config *schedulerconfig.KubeSchedulerConfiguration
-	// Rounds ends the simulation after so many; 0: when a round changes nothing.
+	// Rounds ends the simulation after so many; 0: when a round changes nothing. A round lasts five seconds at least.
 	Rounds int
+	// For is how much time has to pass at least; 0: none. Rounds that change nothing do not end the simulation before.
+	For time.Duration
 	// Recreate has a pod of the same name and spec come back for each that was evicted, as the youngest.
 	Recreate bool
 	// Now is when the simulation begins.
@@ -69,9 +71,10 @@ func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, er
 		return nil, err
 	}
 	result := &Result{Initial: c.initial}
-	for !result.Settled && (o.Rounds == 0 || result.Rounds < o.Rounds) {
-		if result.Rounds == mostRounds {
-			return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", mostRounds)
+	passed := func() time.Duration { return c.clock.Now().Sub(o.Now) }
+	for (!result.Settled || passed() < o.For) && (o.Rounds == 0 || result.Rounds < o.Rounds) {
+		if result.Rounds >= mostRounds && passed() >= o.For {
+			return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", result.Rounds)
 		}
 		result.Rounds++
 		if result.Settled, err = c.play(result.Rounds); err != nil {

@@ -129,6 +129,8 @@ func TestScenariosEndAsTheSchedulerDecides(t *testing.T) {
 		unsettled bool
 	}{
 		"an empty cluster": {rounds: 1},
+		"an empty cluster for a while": {options: simulate.Options{For: 5 * time.Minute}, rounds: 60},
+		"a while that is cut short":    {options: simulate.Options{For: 5 * time.Minute, Rounds: 7}, rounds: 7},
 		"a cluster without nodes": {
 			file: group("a", 1, 1), rounds: 1,
 			pods: []string{"a-0 - Pending 0"}, jobs: []string{"a 0/1 NotAdmitted"},

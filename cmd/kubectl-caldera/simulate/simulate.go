@@ -33,6 +33,7 @@ const stdin = "-"
 type flags struct {
 	config   string
 	rounds   int
+	least    time.Duration
 	recreate bool
 	output   string
 	at       string
@@ -56,7 +57,7 @@ are read. What the objects leave out is filled in as a cluster would: pods are i
 PodGroups in queue default, queues open and of weight 1, priorities follow from PriorityClasses.
 
 The simulation goes in rounds: the scheduler does all it can; then bound pods start to run and evicted pods are gone;
-then the next round begins. It ends when a round changes nothing.`,
+then the next round begins. It ends when a round changes nothing and --for has passed, or after --rounds.`,
 		Example: `  # What would happen if this gang were submitted to an empty copy of my nodes?
   kubectl get nodes -o yaml > nodes.yaml
   cat nodes.yaml gang.yaml | kubectl caldera simulate -
@@ -74,6 +75,7 @@ then the next round begins. It ends when a round changes nothing.`,
 	set.StringVar(&f.config, "config", "", "KubeSchedulerConfiguration or volcano-scheduler.conf to schedule by. "+
 		"Default: "+volcanoConf+" in DIR, else what Caldera ships.")
 	set.IntVar(&f.rounds, "rounds", 0, "Stop after so many rounds. Default: go on until a round changes nothing.")
+	set.DurationVar(&f.least, "for", 0, "Simulate at least so much time, like 5m. A round lasts five seconds at least.")
 	set.BoolVar(&f.recreate, "recreate", false, "Bring evicted pods back as new pods that wait, as their controllers would.")
 	set.StringVarP(&f.output, "output", "o", report.Formats()[0], "How to write the result: "+strings.Join(report.Formats(), ", ")+".")
 	set.StringVar(&f.at, "at", "", "Time at which the simulation begins, like 2026-01-31T12:00:00Z. Default: now.")
@@ -88,6 +90,9 @@ func (f *flags) run(cmd *cobra.Command, path string) error {
 	}
 	if f.rounds < 0 {
 		return fmt.Errorf("--rounds is %d: use 1 or more, or leave it out", f.rounds)
+	}
+	if f.least < 0 {
+		return fmt.Errorf("--for is %s: use a time of 0s or more", f.least)
 	}
 	now, err := f.begin()
 	if err != nil {
@@ -109,7 +114,7 @@ func (f *flags) run(cmd *cobra.Command, path string) error {
 	progress := newProgress(cmd.ErrOrStderr())
 	defer progress.clear()
 	result, err := simulate.Run(klog.NewContext(cmd.Context(), logger), completed, simulate.Options{
-		Config: config, Rounds: f.rounds, Recreate: f.recreate, Now: now, Progress: progress.show,
+		Config: config, Rounds: f.rounds, For: f.least, Recreate: f.recreate, Now: now, Progress: progress.show,
 	})
 	if err != nil {
 		return fmt.Errorf("simulating: %w", err)

@@ -7,6 +7,7 @@ package simulated_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,8 @@ import (
 // noon is when the simulations begin.
 var noon = time.Date(2026, time.August, 15, 12, 0, 0, 0, time.UTC)
 
-// rounds last five seconds at least, so that this many come to more than five minutes. A simulation ends before if a round
-// changes nothing, in which the scheduler has done all that it means to do within a minute.
-const rounds = 70
+// fiveMinutes is how long each simulation goes on, though nothing changes any more.
+const fiveMinutes = 5 * time.Minute
 
 const (
 	byShares = `
@@ -38,6 +38,12 @@ actions: "enqueue, allocate, reclaim, backfill"
 tiers:
 - plugins: [{name: conformance}, {name: gang}]
 - plugins: [{name: capacity}, {name: predicates}, {name: nodeorder}]
+`
+	byTree = `
+actions: "enqueue, allocate, reclaim, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: drf}, {name: predicates}, {name: capacity, enableHierarchy: true}, {name: nodeorder}]
 `
 	wholeJobs = `
 actions: "enqueue, allocate, gangreclaim, backfill"
@@ -54,9 +60,14 @@ func world(jobs ...string) string {
 		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Node\nmetadata: {name: n%d}\nstatus: {allocatable: {cpu: '4', memory: 64Gi}}\n", i)
 	}
 	for name, deserved := range map[string]int{"a": 12, "b": 8} {
-		fmt.Fprintf(&b, "---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: %s}\nspec: {weight: 1, deserved: {cpu: '%d'}}\n", name, deserved)
+		b.WriteString(queue(name, "root", deserved))
 	}
 	return b.String() + strings.Join(jobs, "")
+}
+
+func queue(name, parent string, deserved int) string {
+	return fmt.Sprintf("---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: %s}\nspec: {weight: 1, parent: %s, deserved: {cpu: '%d'}}\n",
+		name, parent, deserved)
 }
 
 // job writes down a job of pods with one core each: as many as there are nodes named run on these, in turn, when the
@@ -76,7 +87,7 @@ func job(name, queue string, least, size int, nodes ...string) string {
 }
 
 // TestNothingHappensAfterAGangHasStarted has a gang take what it is due of a full cluster in which everybody who is
-// evicted comes back, and counts evictions until nothing more can happen.
+// evicted comes back, and counts evictions in five minutes.
 func TestNothingHappensAfterAGangHasStarted(t *testing.T) {
 	t.Parallel()
 	all := []string{"n0", "n1", "n2", "n3", "n4"}
@@ -84,36 +95,55 @@ func TestNothingHappensAfterAGangHasStarted(t *testing.T) {
 	for i, node := range all {
 		many = append(many, job(fmt.Sprintf("crowd-%d", i), "a", 2, 4, node))
 	}
-	for _, c := range []struct{ name, conf, world string }{
-		{"one job", byShares, world(job("big", "a", 1, 20, all...), job("gang", "b", 8, 8))},
-		{"one job, and a gang that would grow", byDeserved, world(job("big", "a", 1, 20, all...), job("gang", "b", 8, 14))},
-		{"many jobs", byShares, world(append(many, job("gang", "b", 8, 8))...)},
-		{"jobs that are evicted as bundles", wholeJobs, world(append(many, job("gang", "b", 8, 8))...)},
-		{"two gangs", byDeserved, world(job("big", "a", 1, 20, all...), job("gang", "b", 4, 4), job("other", "b", 4, 4))},
+	for _, c := range []struct {
+		name, conf, world string
+		// evicted are the pods that have to go, all at once. The gang starts unless there are none.
+		evicted int
+		// held is how many of the 20 cores the queues with jobs hold in the end.
+		held map[string]int
+	}{
+		{"one job", byShares, world(job("big", "a", 1, 20, all...), job("gang", "b", 8, 8)), 8, map[string]int{"a": 12, "b": 8}},
+		{"one job, and a gang that would grow", byDeserved, world(job("big", "a", 1, 20, all...), job("gang", "b", 8, 14)), 8, map[string]int{"a": 12, "b": 8}},
+		{"many jobs", byShares, world(append(many, job("gang", "b", 8, 8))...), 8, map[string]int{"a": 12, "b": 8}},
+		{"jobs that are evicted as bundles", wholeJobs, world(append(many, job("gang", "b", 8, 8))...), 8, map[string]int{"a": 12, "b": 8}},
+		{"two gangs", byDeserved, world(job("big", "a", 1, 20, all...), job("gang", "b", 4, 4), job("other", "b", 4, 4)), 8, map[string]int{"a": 12, "b": 8}},
+		{
+			"a tree: the sibling gives before the cousin", byTree,
+			world(queue("dept", "root", 8), queue("near", "dept", 2), queue("b2", "dept", 6),
+				job("big", "near", 1, 8, "n0", "n1"), job("far", "a", 1, 12, "n2", "n3", "n4"), job("gang", "b2", 6, 6)), 6,
+			map[string]int{"a": 12, "near": 2, "b2": 6},
+		},
+		{"one job at its minimum", byShares, world(job("big", "a", 20, 20, all...), job("gang", "b", 8, 8)), 0, map[string]int{"a": 20, "b": 0}},
+		{"a job that is not to be evicted", byShares, world(keep(job("big", "a", 1, 20, all...)), job("gang", "b", 8, 8)), 0, map[string]int{"a": 20, "b": 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var evictions []int
 			result := run(t, c.conf, c.world, func(r simulate.Round) { evictions = append(evictions, r.Disrupted) })
-			held := map[string]int{}
+			held, total := map[string]int{}, 0
 			for _, j := range result.Jobs {
 				held[j.Queue] += j.Placed
-				if !j.Started {
-					t.Errorf("job %s holds %d of %d pods", j.Name, j.Placed, j.MinMember)
+				waits := j.Name == "gang" && c.evicted == 0
+				if j.Started == waits || waits && j.Waits == nil {
+					t.Errorf("job %s holds %d of %d pods, because of %v", j.Name, j.Placed, j.MinMember, j.Waits)
 				}
 			}
-			total := 0
 			for _, n := range evictions {
 				total += n
 			}
 			if !result.Settled {
 				t.Errorf("after %d rounds pods still move", result.Rounds)
 			}
-			if total != 8 || evictions[0] != 8 || held["a"] != 12 || held["b"] != 8 {
-				t.Errorf("evictions by round: %v, want 8 in the first and no more; the queues hold %v, want 12 and 8", evictions, held)
+			if total != c.evicted || evictions[0] != c.evicted || !maps.Equal(held, c.held) {
+				t.Errorf("evictions by round: %v, want %d in the first and no more; the queues hold %v, want %v", evictions, c.evicted, held, c.held)
 			}
 		})
 	}
+}
+
+// keep has the pods of a job kept from eviction.
+func keep(job string) string {
+	return strings.ReplaceAll(job, "annotations: {", "annotations: {volcano.sh/preemptable: 'false', ")
 }
 
 func run(t *testing.T, conf, world string, progress func(simulate.Round)) *simulate.Result {
@@ -141,7 +171,7 @@ func run(t *testing.T, conf, world string, progress func(simulate.Round)) *simul
 	// Errors only.
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(-1)))
 	result, err := simulate.Run(klog.NewContext(t.Context(), logger), objects, simulate.Options{
-		Config: config, Rounds: rounds, Recreate: true, Now: noon, Progress: progress,
+		Config: config, For: fiveMinutes, Recreate: true, Now: noon, Progress: progress,
 	})
 	if err != nil {
 		t.Fatal(err)
