@@ -13,16 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // The actions that evict; the names are Volcano's.
 const (
-	Preempt     = "preempt"
-	Reclaim     = "reclaim"
-	GangPreempt = "gangpreempt"
-	GangReclaim = "gangreclaim"
+	Preempt     = string(config.Preempt)
+	Reclaim     = string(config.Reclaim)
+	GangPreempt = string(config.GangPreempt)
+	GangReclaim = string(config.GangReclaim)
 )
 
 // Outcome is what became of a decision. All but Pending are final.

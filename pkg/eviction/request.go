@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
 
@@ -34,7 +35,7 @@ func (x *Executor) perform(ctx context.Context, r request) {
 	case ctx.Err() != nil && answer == unanswered: // Whether the pod is evicted is for the next leader to see.
 	case answer == agreed:
 		logger.V(3).Info("Evicted a pod", "action", r.decision.Action, "beneficiary", r.decision.Beneficiary, "queue", r.decision.Queue, "why", v.Why)
-		x.c.Ledger.Leaving(v.UID, x.c.Clock.Now().Add(grace(pod)+x.c.VictimTimeout))
+		x.c.Ledger.Leaving(v.UID, x.c.Clock.Now().Add(model.GracePeriod(pod)+x.c.VictimTimeout))
 		if err := x.c.Writer.Disrupts(ctx, pod, taking(r.decision)); err != nil {
 			logger.V(2).Info("Cannot write for whom a pod is evicted", "err", err)
 		}
@@ -110,15 +111,6 @@ func (x *Executor) conflict(ctx context.Context, pod *corev1.Pod, conflict error
 		return absent, nil
 	}
 	return unanswered, errors.Join(conflict, err)
-}
-
-// grace is how long a pod may take to end.
-func grace(pod *corev1.Pod) time.Duration {
-	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if pod.Spec.TerminationGracePeriodSeconds != nil {
-		seconds = *pod.Spec.TerminationGracePeriodSeconds
-	}
-	return time.Duration(seconds) * time.Second
 }
 
 // taking is the decision as the status writer tells it.

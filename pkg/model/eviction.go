@@ -146,6 +146,15 @@ func (s *State) Leaving() []Leaving {
 	return list
 }
 
+// GracePeriod is how long a pod may take to end.
+func GracePeriod(pod *corev1.Pod) time.Duration {
+	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return time.Duration(seconds) * time.Second
+}
+
 // goneBy is when a terminating pod should be gone: the API server sets the deletion timestamp to the end of the grace
 // period.
 func goneBy(pod *corev1.Pod) time.Time {

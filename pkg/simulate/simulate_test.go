@@ -128,7 +128,7 @@ func TestScenariosEndAsTheSchedulerDecides(t *testing.T) {
 		// unsettled: the number of rounds ended it.
 		unsettled bool
 	}{
-		"an empty cluster": {rounds: 1},
+		"an empty cluster":             {rounds: 1},
 		"an empty cluster for a while": {options: simulate.Options{For: 5 * time.Minute}, rounds: 60},
 		"a while that is cut short":    {options: simulate.Options{For: 5 * time.Minute, Rounds: 7}, rounds: 7},
 		"a cluster without nodes": {

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -180,7 +179,7 @@ func (ev *Evictions) await(key model.JobKey, st gang.Statement, now time.Time) {
 	}
 	for _, v := range st.Victims {
 		a.pods[v.Task.UID] = v.Task.Node
-		a.until = later(a.until, now.Add(grace(v.Task.Pod)))
+		a.until = later(a.until, now.Add(model.GracePeriod(v.Task.Pod)))
 	}
 	for _, l := range ev.state.Leaving() {
 		if nodes[l.Node] {
@@ -197,14 +196,6 @@ func (ev *Evictions) await(key model.JobKey, st gang.Statement, now time.Time) {
 		a.until = later(a.until, before.until)
 	}
 	ev.awaits[key] = a
-}
-
-// grace is how long a pod may take to end.
-func grace(pod *corev1.Pod) time.Duration {
-	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		return time.Duration(*s) * time.Second
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
 func later(a, b time.Time) time.Time {

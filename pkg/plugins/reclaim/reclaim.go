@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +23,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
 // Reclaim makes room.
@@ -123,7 +123,7 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 	klog.FromContext(ctx).V(3).Info("Looked for victims", "job", job.Key, "action", action,
 		"victims", len(statement.Victims), "tasks", len(statement.Placements), "why", statement.Why)
 	metrics.PreemptionAttempt(len(statement.Victims))
-	refusal.Again = earliest(refusal.Again, trial.Again())
+	refusal.Again = dispatch.Earliest(refusal.Again, trial.Again())
 	if len(statement.Placements) == 0 {
 		return false, statement.Why, nil
 	}
@@ -131,12 +131,4 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 		return false, "", err
 	}
 	return true, "", nil
-}
-
-// earliest returns the earlier of two times; zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

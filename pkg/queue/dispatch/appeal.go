@@ -118,8 +118,8 @@ func (d *Dispatcher) Pipelined(lead types.UID) {
 	d.proceed()
 }
 
-// earliest returns the earlier of two times; zero means never.
-func earliest(a, b time.Time) time.Time {
+// Earliest returns the earlier of two times; zero means never.
+func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

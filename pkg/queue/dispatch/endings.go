@@ -45,7 +45,7 @@ func (d *Dispatcher) Refused(lead types.UID, reason model.Reason, again time.Tim
 			} else {
 				d.park(l, reason, t.events)
 			}
-			l.notBefore = earliest(l.notBefore, again)
+			l.notBefore = Earliest(l.notBefore, again)
 		}
 	}
 	d.mu.Unlock()

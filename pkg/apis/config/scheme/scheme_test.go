@@ -21,33 +21,60 @@ import (
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
 )
 
-// load reads a configuration file with one profile, as kube-scheduler does: with the codec of its own scheme
-// (k8s.io/kubernetes/cmd/kube-scheduler/app/options/configfile.go, loadConfig).
-func load(profile string) (*schedulerconfig.KubeSchedulerProfile, error) {
+// load reads a configuration file, as kube-scheduler does: with the codec of its own scheme
+// (k8s.io/kubernetes/cmd/kube-scheduler/app/options/configfile.go, loadConfig). It returns the arguments that its one
+// profile gives to a plugin.
+func load(plugin, pluginConfig string) (runtime.Object, error) {
 	file := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: volcano\n" +
-		"  plugins: {multiPoint: {enabled: [{name: Gang}]}}\n" + profile
+		"  plugins: {multiPoint: {enabled: [{name: " + plugin + "}]}}\n" + pluginConfig
 	object, _, err := scheduler.Codecs.UniversalDecoder().Decode([]byte(file), nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &object.(*schedulerconfig.KubeSchedulerConfiguration).Profiles[0], nil
-}
-
-// gangArgs are the arguments a profile gives to the plugin.
-func gangArgs(profile *schedulerconfig.KubeSchedulerProfile) runtime.Object {
-	for _, c := range profile.PluginConfig {
-		if c.Name == "Gang" {
-			return c.Args
+	for _, c := range object.(*schedulerconfig.KubeSchedulerConfiguration).Profiles[0].PluginConfig {
+		if c.Name == plugin {
+			return c.Args, nil
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// reads is what is read of some pluginConfig.
+type reads struct {
+	pluginConfig string
+	want         runtime.Object
+}
+
+func testReads(t *testing.T, plugin string, cases map[string]reads) {
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := load(plugin, tc.pluginConfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// refuses is a part of the error with which arguments are refused, which tells what to change.
+type refuses struct{ args, want string }
+
+func testRefuses(t *testing.T, plugin string, cases map[string]refuses) {
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(plugin, "  pluginConfig: [{name: "+plugin+", args: "+tc.args+"}]")
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want one that says %q", err, tc.want)
+			}
+		})
+	}
 }
 
 func TestWhatKubeSchedulerReads(t *testing.T) {
-	for name, tc := range map[string]struct {
-		profile string
-		want    *config.GangArgs
-	}{
+	testReads(t, "Gang", map[string]reads{
 		"a profile that gives no arguments": {
 			"",
 			&config.GangArgs{BindConcurrency: 64, ReservationTimeout: metav1.Duration{Duration: 5 * time.Minute}},
@@ -68,25 +95,11 @@ func TestWhatKubeSchedulerReads(t *testing.T) {
 			"  pluginConfig: [{name: Gang, args: {bindConcurrency: 0, reservationTimeout: 0s}}]",
 			&config.GangArgs{},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			profile, err := load(tc.profile)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(runtime.Object(tc.want), gangArgs(profile)); diff != "" {
-				t.Errorf("(-want,+got)\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 func TestWhatKubeSchedulerRefuses(t *testing.T) {
-	for name, tc := range map[string]struct {
-		args string
-		// want is a part of the error that tells what to change.
-		want string
-	}{
+	testRefuses(t, "Gang", map[string]refuses{
 		"a mistyped field":         {"{bindConcurency: 8}", `unknown field "bindConcurency"`},
 		"a field in another case":  {"{BindConcurrency: 8}", `unknown field "BindConcurrency"`},
 		"a field given twice":      {"{bindConcurrency: 8, bindConcurrency: 9}", `"bindConcurrency" already set`},
@@ -94,14 +107,7 @@ func TestWhatKubeSchedulerRefuses(t *testing.T) {
 		"a number for a duration":  {"{reservationTimeout: 90}", "reservationTimeout of type string"},
 		"no duration":              {"{reservationTimeout: soon}", `invalid duration "soon"`},
 		"arguments of another one": {"{apiVersion: kubescheduler.config.k8s.io/v1, kind: NodeAffinityArgs}", "Gang"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := load("  pluginConfig: [{name: Gang, args: " + tc.args + "}]")
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error is %v, want one that says %q", err, tc.want)
-			}
-		})
-	}
+	})
 }
 
 // A number may be left out and any number may be written.
@@ -118,17 +124,7 @@ func TestConversionLosesNothing(t *testing.T) {
 			BindConcurrency:    rapid.Int32().Draw(t, "concurrency"),
 			ReservationTimeout: metav1.Duration{Duration: time.Duration(rapid.Int64().Draw(t, "timeout"))},
 		}
-		var written v1.GangArgs
-		if err := scheduler.Scheme.Convert(internal, &written, nil); err != nil {
-			t.Fatal(err)
-		}
-		var again config.GangArgs
-		if err := scheduler.Scheme.Convert(&written, &again, nil); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(internal, &again); diff != "" {
-			t.Fatalf("to v1 and back (-want,+got)\n%s", diff)
-		}
+		survives(t, internal, &v1.GangArgs{}, &config.GangArgs{})
 	})
 }
 
@@ -142,21 +138,39 @@ func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 		if n := optional(t, "timeout", rapid.Int64()); n != nil {
 			args = append(args, fmt.Sprintf("reservationTimeout: %s", time.Duration(*n)))
 		}
-		before, err := load("  pluginConfig: [{name: Gang, args: {" + strings.Join(args, ", ") + "}}]")
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, _ := runtime.SerializerInfoForMediaType(scheduler.Codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
-		written, err := runtime.Encode(scheduler.Codecs.EncoderForVersion(info.Serializer, v1.SchemeGroupVersion), gangArgs(before))
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := load("  pluginConfig: [{name: Gang, args: " + string(written) + "}]")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(gangArgs(before), gangArgs(after)); diff != "" {
-			t.Fatalf("written as %s (-before,+after)\n%s", written, diff)
-		}
+		readsTheSame(t, "Gang", args)
 	})
+}
+
+// survives converts arguments to v1 and back, by way of the empty objects given.
+func survives(t *rapid.T, internal, written, again runtime.Object) {
+	if err := scheduler.Scheme.Convert(internal, written, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := scheduler.Scheme.Convert(written, again, nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(internal, again); diff != "" {
+		t.Fatalf("to v1 and back (-want,+got)\n%s", diff)
+	}
+}
+
+// readsTheSame reads arguments, writes them, and reads them again.
+func readsTheSame(t *rapid.T, plugin string, args []string) {
+	before, err := load(plugin, "  pluginConfig: [{name: "+plugin+", args: {"+strings.Join(args, ", ")+"}}]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _ := runtime.SerializerInfoForMediaType(scheduler.Codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	written, err := runtime.Encode(scheduler.Codecs.EncoderForVersion(info.Serializer, v1.SchemeGroupVersion), before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := load(plugin, "  pluginConfig: [{name: "+plugin+", args: "+string(written)+"}]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Fatalf("written as %s (-before,+after)\n%s", written, diff)
+	}
 }
