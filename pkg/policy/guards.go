@@ -138,10 +138,11 @@ func (gang) starving(job *model.Job) bool { return job.Counts.Ready()+job.Counts
 func (priority) starving(job *model.Job) bool { return job.Counts.Placeable() > job.Counts.Nominated }
 
 // keepsMinimum is the guard of the plugin gang: it says why so many more tasks of a role may not go from a job. Unlike in
-// Volcano the minimums of roles count. An action on whole gangs may take a job below its minimum if it takes everything,
-// and jobs that were below it to begin with.
+// Volcano the minimums of roles count. An action on whole gangs may take a job below its minimum if it takes everything. A
+// job that was below it to begin with is about to be completed, or of no use to anybody: it goes as a whole, too, and only
+// where whole jobs do not go may it lose some. Volcano lets it lose some always.
 func (t *Trial) keepsMinimum(h *holder, role string, more int) string {
-	if t.court.ofGangs() && (h.broken || t.court.whole && h.placed == more) {
+	if t.court.ofGangs() && (t.court.whole && h.placed == more || h.broken && !t.court.whole) {
 		return ""
 	}
 	if h.ready-more < h.job.Min() {
