@@ -10,25 +10,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/caldera-scheduler/caldera/pkg/node"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // idle returns what a node has left of a resource, and whether the node says anything about it. A device that a node
 // does not list may still come from a resource claim, so its absence decides nothing here.
 func idle(info fwk.NodeInfo, name corev1.ResourceName) (left int64, known bool) {
-	allocatable, requested := info.GetAllocatable(), info.GetRequested()
+	allocatable, requested := node.Amounts(info, name)
 	switch name {
-	case corev1.ResourceCPU:
-		return allocatable.GetMilliCPU() - requested.GetMilliCPU(), true
-	case corev1.ResourceMemory:
-		return allocatable.GetMemory() - requested.GetMemory(), true
-	case corev1.ResourceEphemeralStorage:
-		return allocatable.GetEphemeralStorage() - requested.GetEphemeralStorage(), true
-	case corev1.ResourcePods:
-		return int64(allocatable.GetAllowedPodNumber() - len(info.GetPods())), true
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:
+		return allocatable - requested, true
 	}
-	total := allocatable.GetScalarResources()[name]
-	return total - requested.GetScalarResources()[name], total > 0
+	return allocatable - requested, allocatable > 0
 }
 
 // room is how many pods with this request the idle resources of a node hold: an upper bound of what its filters allow.

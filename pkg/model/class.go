@@ -26,8 +26,13 @@ var identityLabels = map[string]bool{
 	"volcano.sh/task-index":                    true,
 }
 
-// classOf digests what filters and scorers read of a pod: everything in the spec that bears on a node, the namespace
-// and the labels. Pods that bring volumes or claims of their own differ by the names of these.
+// placementAnnotations are those that filters and scorers read.
+var placementAnnotations = []string{
+	PreemptableKey, RevocableZoneKey, ScoringTypeAnnotation, ScoringWeightAnnotation,
+}
+
+// classOf digests what filters and scorers read of a pod: everything in the spec that bears on a node, annotations about
+// placement, the namespace and the labels. Pods that bring volumes or claims of their own differ by the names of these.
 // The shape is the same without labels and namespace: pods of equal shape are treated alike by plugins that look at
 // no other pods.
 func classOf(pod *corev1.Pod) (class, shape Class) {
@@ -71,6 +76,11 @@ func classOf(pod *corev1.Pod) (class, shape Class) {
 	}
 	if ownVolumes {
 		h.Write([]byte(pod.Name))
+	}
+	for _, key := range placementAnnotations {
+		if value, ok := pod.Annotations[key]; ok {
+			fmt.Fprintf(h, "\x00%s=%s", key, value)
+		}
 	}
 	shape = Class(h.Sum(nil))
 	fmt.Fprintf(h, "\x00%s", pod.Namespace)

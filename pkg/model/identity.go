@@ -5,7 +5,9 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -80,6 +82,9 @@ func NewTask(pod *corev1.Pod) *Task {
 		class, shape = classOf(pod)
 	}
 	priority, problem := priorityOf(pod)
+	if _, err := ScoringOf(pod); err != nil {
+		problem = join(problem, err.Error())
+	}
 	return &Task{
 		UID:        pod.UID,
 		Pod:        pod,
@@ -98,6 +103,11 @@ func NewTask(pod *corev1.Pod) *Task {
 		BestEffort: request.BestEffort(),
 		Created:    pod.CreationTimestamp.Time,
 	}
+}
+
+// join lists problems.
+func join(problems ...string) string {
+	return strings.Join(slices.DeleteFunc(problems, func(p string) bool { return p == "" }), "; ")
 }
 
 func statusOf(pod *corev1.Pod) Status {

@@ -11,9 +11,12 @@ import (
 	// The plugins' arguments are part of the configuration's scheme.
 	_ "github.com/caldera-scheduler/caldera/pkg/apis/config/scheme"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/binpack"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
 )
 
 // table has one line a plugin. To add one: create its folder, add its line, add its args to pkg/apis/config if it has any.
@@ -22,8 +25,11 @@ var table = []struct {
 	factory func(*engine.Engine) runtime.PluginFactory
 }{
 	{batchqueue.Name, func(e *engine.Engine) runtime.PluginFactory { return batchqueue.New(e) }},
+	{binpack.Name, func(*engine.Engine) runtime.PluginFactory { return binpack.New }},
 	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
+	{mostrequested.Name, func(*engine.Engine) runtime.PluginFactory { return mostrequested.New }},
 	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},
+	{resourcestrategyfit.Name, func(*engine.Engine) runtime.PluginFactory { return resourcestrategyfit.New }},
 }
 
 // Registry returns the plugins, all of which share the engine.

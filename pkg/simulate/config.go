@@ -5,8 +5,8 @@ package simulate
 
 import (
 	"fmt"
-	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
@@ -14,11 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/manifests"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	// The plugins' arguments are part of the configuration's scheme.
 	_ "github.com/caldera-scheduler/caldera/pkg/apis/config/scheme"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/profile"
 )
 
 // shipped is the configuration that a volcano-scheduler.conf is applied to, and that is used without any.
@@ -49,15 +48,15 @@ func ReadConfig(name string, data []byte) (*schedulerconfig.KubeSchedulerConfigu
 		return nil, err
 	}
 	for i := range c.Profiles {
-		setArgs(&c.Profiles[i], args)
+		p := &c.Profiles[i]
+		if p.SchedulerName == corev1.DefaultSchedulerName {
+			// Ordinary pods are placed as by kube-scheduler; the queue is the same in all profiles.
+			profile.SetTiers(p, args)
+		} else if err := profile.Apply(p, args); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
 	}
 	return c, validate(name, c)
-}
-
-// setArgs gives a profile its arguments of BatchQueue.
-func setArgs(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs) {
-	p.PluginConfig = slices.DeleteFunc(p.PluginConfig, func(c schedulerconfig.PluginConfig) bool { return c.Name == names.BatchQueue })
-	p.PluginConfig = append(p.PluginConfig, schedulerconfig.PluginConfig{Name: names.BatchQueue, Args: args})
 }
 
 // decodeConfig reads a configuration as kube-scheduler does: strictly, with defaults.

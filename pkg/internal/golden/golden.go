@@ -117,6 +117,14 @@ func (l *Line) Text(key, absent string) string {
 	return l.attrs[key]
 }
 
+// All returns all attributes.
+func (l *Line) All() map[string]string {
+	for key := range l.attrs {
+		l.read[key] = true
+	}
+	return l.attrs
+}
+
 // Int returns an attribute that is a whole number, or what is meant without it.
 func (l *Line) Int(key string, absent int) int {
 	if !l.Has(key) {

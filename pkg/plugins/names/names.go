@@ -6,7 +6,13 @@ package names
 
 // The names of the plugins in a KubeSchedulerConfiguration.
 const (
-	BatchQueue = "BatchQueue"
-	Gang       = "Gang"
-	Reclaim    = "Reclaim"
+	BatchQueue          = "BatchQueue"
+	Gang                = "Gang"
+	Binpack             = "Binpack"
+	NodeGroup           = "NodeGroup"
+	ResourceStrategyFit = "ResourceStrategyFit"
+	TaskTopology        = "TaskTopology"
+	MostRequested       = "MostRequested"
+	TDM                 = "TDM"
+	Reclaim             = "Reclaim"
 )

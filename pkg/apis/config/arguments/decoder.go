@@ -51,6 +51,27 @@ func value[T any](d *decoder, key string, fallback T, parse func(runtime.RawExte
 	return parsed
 }
 
+// section is a decoder of the map that a key has as its value; of one without values if the key was not given. Its errors
+// must be joined.
+func (d *decoder) section(key string) *decoder {
+	s := &decoder{path: d.path.Key(key)}
+	s.values = value(d, key, nil, func(v runtime.RawExtension) (map[string]runtime.RawExtension, error) {
+		values := map[string]runtime.RawExtension{}
+		if json.Unmarshal(v.Raw, &values) != nil || values == nil {
+			return nil, errors.New("must be a map")
+		}
+		return values, nil
+	})
+	return s
+}
+
+// join takes over the errors of sections, with one for each of their keys that nobody asked for.
+func (d *decoder) join(sections ...*decoder) {
+	for _, s := range sections {
+		d.errs = append(d.errs, s.finish(s.path.String())...)
+	}
+}
+
 // finish returns all errors, with one for each key that nobody asked for. What is the owner of the arguments.
 func (d *decoder) finish(what string) field.ErrorList {
 	for _, key := range slices.Sorted(maps.Keys(d.values)) {

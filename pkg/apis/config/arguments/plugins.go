@@ -33,17 +33,17 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginSLA:           errorsOf(DecodeSLA),
 	config.PluginTDM:           errorsOf(DecodeTDM),
 
-	config.PluginBinpack:              whatever,
+	config.PluginBinpack:              errorsOf(DecodeBinpack),
 	config.PluginDeviceShare:          whatever,
 	config.PluginExtender:             whatever,
 	config.PluginNetworkTopologyAware: whatever,
-	config.PluginNodeGroup:            whatever,
-	config.PluginNodeOrder:            whatever,
+	config.PluginNodeGroup:            errorsOf(DecodeNodeGroup),
+	config.PluginNodeOrder:            errorsOf(DecodeNodeOrder),
 	config.PluginNumaAware:            whatever,
-	config.PluginPredicates:           whatever,
+	config.PluginPredicates:           errorsOf(DecodePredicates),
 	config.PluginRescheduling:         whatever,
-	config.PluginResourceStrategyFit:  whatever,
-	config.PluginTaskTopology:         whatever,
+	config.PluginResourceStrategyFit:  errorsOf(DecodeResourceStrategyFit),
+	config.PluginTaskTopology:         errorsOf(DecodeTaskTopology),
 	config.PluginUsage:                whatever,
 }
 

@@ -25,6 +25,7 @@ func init() {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &BatchQueueArgs{}, &GangArgs{}, &ReclaimArgs{})
+	scheme.AddKnownTypes(SchemeGroupVersion,
+		&BatchQueueArgs{}, &BinpackArgs{}, &GangArgs{}, &NodeGroupArgs{}, &ReclaimArgs{}, &ResourceStrategyFitArgs{})
 	return nil
 }

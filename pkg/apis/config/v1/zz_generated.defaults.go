@@ -17,8 +17,11 @@ import (
 // All generated defaulters are covering - they call all nested defaulters.
 func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&BatchQueueArgs{}, func(obj interface{}) { SetObjectDefaults_BatchQueueArgs(obj.(*BatchQueueArgs)) })
+	scheme.AddTypeDefaultingFunc(&BinpackArgs{}, func(obj interface{}) { SetObjectDefaults_BinpackArgs(obj.(*BinpackArgs)) })
 	scheme.AddTypeDefaultingFunc(&GangArgs{}, func(obj interface{}) { SetObjectDefaults_GangArgs(obj.(*GangArgs)) })
+	scheme.AddTypeDefaultingFunc(&NodeGroupArgs{}, func(obj interface{}) { SetObjectDefaults_NodeGroupArgs(obj.(*NodeGroupArgs)) })
 	scheme.AddTypeDefaultingFunc(&ReclaimArgs{}, func(obj interface{}) { SetObjectDefaults_ReclaimArgs(obj.(*ReclaimArgs)) })
+	scheme.AddTypeDefaultingFunc(&ResourceStrategyFitArgs{}, func(obj interface{}) { SetObjectDefaults_ResourceStrategyFitArgs(obj.(*ResourceStrategyFitArgs)) })
 	return nil
 }
 
@@ -26,10 +29,22 @@ func SetObjectDefaults_BatchQueueArgs(in *BatchQueueArgs) {
 	SetDefaults_BatchQueueArgs(in)
 }
 
+func SetObjectDefaults_BinpackArgs(in *BinpackArgs) {
+	SetDefaults_BinpackArgs(in)
+}
+
 func SetObjectDefaults_GangArgs(in *GangArgs) {
 	SetDefaults_GangArgs(in)
 }
 
+func SetObjectDefaults_NodeGroupArgs(in *NodeGroupArgs) {
+	SetDefaults_NodeGroupArgs(in)
+}
+
 func SetObjectDefaults_ReclaimArgs(in *ReclaimArgs) {
 	SetDefaults_ReclaimArgs(in)
+}
+
+func SetObjectDefaults_ResourceStrategyFitArgs(in *ResourceStrategyFitArgs) {
+	SetDefaults_ResourceStrategyFitArgs(in)
 }

@@ -1,0 +1,241 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placing is for tests of plugins that decide on nodes: it runs text tables of nodes and a pod through a real
+// profile, made of tiers as a user would write them.
+package placing
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/events"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
+	caldera "github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/simulate"
+)
+
+// Walk runs the cases of testdata/<file>.txt, all of the command "place":
+//
+//	plugin NAME [argument=value ...]              a plugin of the tier
+//	node NAME has=cpu=2,memory=4Gi [used=cpu=1] [labels=a=b,c=d] [taints=key:PreferNoSchedule]
+//	pod has=cpu=1 [annotations=a=b,c=d] [labels=a=b]
+//
+// What comes out is a line for each node: its score as the profile weighs it with its parts, or why it is out of the
+// question.
+func Walk(t *testing.T, file string) {
+	t.Helper()
+	golden.Walk(t, file, map[string]func(*golden.Case) string{"place": place})
+}
+
+func place(c *golden.Case) string {
+	w := read(c)
+	f, err := w.framework(c.T())
+	if err != nil {
+		return fmt.Sprintf("error: %v\n", err)
+	}
+	return w.decide(c, f)
+}
+
+// world is what a case describes.
+type world struct {
+	conf  string
+	nodes []*corev1.Node
+	pods  []*corev1.Pod
+	pod   *corev1.Pod
+}
+
+func read(c *golden.Case) *world {
+	w := &world{}
+	var tier []map[string]any
+	for _, l := range c.Lines {
+		switch l.Word(0) {
+		case "plugin":
+			entry, arguments := map[string]any{"name": l.Word(1)}, map[string]json.RawMessage{}
+			for key, text := range l.All() {
+				value := json.RawMessage(text)
+				if !json.Valid(value) {
+					value, _ = json.Marshal(text)
+				}
+				if strings.HasPrefix(key, "enable") && l.Word(1) != "nodegroup" || key == "enableHierarchy" {
+					entry[key] = value
+				} else {
+					arguments[key] = value
+				}
+			}
+			entry["arguments"] = arguments
+			tier = append(tier, entry)
+		case "node":
+			w.node(l)
+		case "pod":
+			w.pod = pod(l, "pod", l.List("has"))
+		default:
+			c.Fatalf("no line %q", l.Word(0))
+		}
+	}
+	tiers, err := json.Marshal([]any{map[string]any{"plugins": append([]map[string]any{{"name": "priority"}, {"name": "gang"}}, tier...)}})
+	if err != nil {
+		c.Fatalf("%v", err)
+	}
+	w.conf = fmt.Sprintf("actions: allocate\ntiers: %s\n", tiers)
+	return w
+}
+
+func (w *world) node(l *golden.Line) {
+	name := l.Word(1)
+	has := l.List("has")
+	if _, ok := has[corev1.ResourcePods]; !ok {
+		has[corev1.ResourcePods] = resource.MustParse("110")
+	}
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pairs(l, "labels")},
+		Status:     corev1.NodeStatus{Allocatable: has, Capacity: has},
+	}
+	for _, taint := range l.Split("taints", ",") {
+		key, effect, _ := strings.Cut(taint, ":")
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffect(effect)})
+	}
+	w.nodes = append(w.nodes, n)
+	if l.Has("used") {
+		p := pod(l, "on-"+name, l.List("used"))
+		p.Spec.NodeName, p.Status.Phase = name, corev1.PodRunning
+		p.Annotations = nil
+		w.pods = append(w.pods, p)
+	}
+}
+
+func pod(l *golden.Line, name string, requests corev1.ResourceList) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Annotations: pairs(l, "annotations"), Labels: pairs(l, "labels")},
+		Spec: corev1.PodSpec{
+			SchedulerName: "volcano",
+			Containers:    []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}},
+		},
+	}
+}
+
+func pairs(l *golden.Line, key string) map[string]string {
+	m := map[string]string{}
+	for _, pair := range l.Split(key, ";") {
+		name, value, _ := strings.Cut(pair, "=")
+		m[name] = value
+	}
+	return m
+}
+
+// framework builds the profile that the tiers make, without what does not decide on nodes.
+func (w *world) framework(t *testing.T) (framework.Framework, error) {
+	config, err := simulate.ReadConfig("volcano-scheduler.conf", []byte(w.conf))
+	if err != nil {
+		return nil, err
+	}
+	p := &config.Profiles[0]
+	without := sets.New(names.BatchQueue, names.Gang, names.Reclaim, upstream.DynamicResources, upstream.NodeVolumeLimits)
+	keep := func(set *schedulerconfig.PluginSet) {
+		set.Enabled = slices.DeleteFunc(set.Enabled, func(e schedulerconfig.Plugin) bool { return without.Has(e.Name) })
+	}
+	for _, set := range []*schedulerconfig.PluginSet{&p.Plugins.MultiPoint, &p.Plugins.PreFilter, &p.Plugins.PostFilter, &p.Plugins.Bind, &p.Plugins.Score} {
+		keep(set)
+	}
+	p.Plugins.QueueSort = schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: upstream.PrioritySort}}}
+	p.PluginConfig = slices.DeleteFunc(p.PluginConfig, func(c schedulerconfig.PluginConfig) bool { return without.Has(c.Name) })
+
+	metrics.Register()
+	e := engine.New()
+	e.State.AddScheduler("volcano")
+	for _, n := range w.nodes {
+		e.State.UpsertNode(n)
+	}
+	for _, p := range append(w.pods, w.pod) {
+		e.State.UpsertPod(p)
+	}
+	registry := plugins.NewInTreeRegistry()
+	if err := registry.Merge(caldera.Registry(e)); err != nil {
+		return nil, err
+	}
+	client := fake.NewClientset()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	f, err := runtime.NewFramework(t.Context(), registry, p,
+		runtime.WithClientSet(client),
+		runtime.WithInformerFactory(factory),
+		runtime.WithSnapshotSharedLister(cache.NewSnapshot(w.pods, w.nodes)),
+		runtime.WithEventRecorder(&events.FakeRecorder{}),
+		runtime.WithPodNominator(noNominations{}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	return f, nil
+}
+
+type noNominations struct{ fwk.PodNominator }
+
+func (noNominations) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
+
+// decide filters and scores the nodes for the pod.
+func (w *world) decide(c *golden.Case, f framework.Framework) string {
+	ctx := context.Background()
+	state := framework.NewCycleState()
+	if _, status, _ := f.RunPreFilterPlugins(ctx, state, w.pod); !status.IsSuccess() {
+		return status.Message() + "\n"
+	}
+	all, err := f.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		c.Fatalf("%v", err)
+	}
+	verdicts := map[string]string{}
+	var feasible []fwk.NodeInfo
+	for _, n := range all {
+		if status := f.RunFilterPlugins(ctx, state, w.pod, n); status.IsSuccess() {
+			feasible = append(feasible, n)
+		} else {
+			verdicts[n.Node().Name] = status.Message()
+		}
+	}
+	if status := f.RunPreScorePlugins(ctx, state, w.pod, feasible); !status.IsSuccess() {
+		return status.Message() + "\n"
+	}
+	scores, status := f.RunScorePlugins(ctx, state, w.pod, feasible)
+	if !status.IsSuccess() {
+		return status.Message() + "\n"
+	}
+	for _, s := range scores {
+		var parts []string
+		for _, part := range s.Scores {
+			if part.Score != 0 {
+				parts = append(parts, fmt.Sprintf("%s %d", part.Name, part.Score))
+			}
+		}
+		slices.Sort(parts)
+		verdicts[s.Name] = strings.TrimSuffix(fmt.Sprintf("%d  %s", s.TotalScore, strings.Join(parts, ", ")), "  ")
+	}
+	var out strings.Builder
+	for _, n := range w.nodes {
+		fmt.Fprintf(&out, "%s: %s\n", n.Name, verdicts[n.Name])
+	}
+	return out.String()
+}

@@ -1,0 +1,225 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package profile turns Volcano's tiers into a profile of kube-scheduler: which plugins it has, with which arguments and
+// weights. What the tiers say about queues and jobs goes to the plugin BatchQueue; what they say about nodes goes to
+// kube-scheduler's own plugins, as far as these do the same, and to Caldera's.
+package profile
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+)
+
+// SetTiers gives a profile its arguments of BatchQueue.
+func SetTiers(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs) {
+	setArgs(p, names.BatchQueue, args)
+}
+
+// Apply gives a profile with kube-scheduler's defaults what tiers say: their policies, filters, scores and weights. An
+// error names the entry whose arguments are wrong; the arguments of BatchQueue are validated already.
+func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs) error {
+	SetTiers(p, args)
+	t := &translator{profile: p, plugins: map[string]*config.TierPlugin{}, factor: 1}
+	tiers := field.NewPath("tiers")
+	t.paths = map[string]*field.Path{}
+	for i := range args.Tiers {
+		for j := range args.Tiers[i].Plugins {
+			entry := &args.Tiers[i].Plugins[j]
+			t.plugins[entry.Name], t.paths[entry.Name] = entry, tiers.Index(i).Child("plugins").Index(j)
+		}
+	}
+	if t.scores(config.PluginNodeGroup) {
+		t.factor = nodeGroupFactor
+	}
+	t.predicates()
+	t.nodeOrder()
+	t.binpack()
+	t.resourceStrategyFit()
+	t.nodeGroup()
+	if err := t.errs.ToAggregate(); err != nil {
+		return fmt.Errorf("translating the tiers: %w", err)
+	}
+	return nil
+}
+
+// Scores of kube-scheduler are whole numbers from 0 to 100, which the profile multiplies by weights. Volcano's are sums of
+// fractions. A plugin whose scores in Volcano are 0 to 100 times its weight has that weight in the profile. The scores of
+// nodegroup are -1 and 0 to 150 without a weight; its scale is such that one of Volcano's points is nodeGroupFactor of ours,
+// so that every other weight is multiplied by that where nodegroup scores. Source: reference for node plugins, section 3.
+const (
+	nodeGroupFactor = 66
+	nodeGroupWeight = 100
+)
+
+// translator applies tiers to a profile.
+type translator struct {
+	profile *schedulerconfig.KubeSchedulerProfile
+	// plugins are the entries by name, and paths where they are.
+	plugins map[string]*config.TierPlugin
+	paths   map[string]*field.Path
+	// factor multiplies all weights.
+	factor int64
+	errs   field.ErrorList
+}
+
+// scores reports whether a plugin is in a tier and scores nodes.
+func (t *translator) scores(name string) bool {
+	entry := t.plugins[name]
+	return entry != nil && entry.Enabled(config.EnableNodeOrder)
+}
+
+// decoded are the arguments of a plugin; the defaults when it is in no tier.
+func decoded[T any](t *translator, name string, decode func(*config.TierPlugin, *field.Path) (T, field.ErrorList)) T {
+	entry := t.plugins[name]
+	if entry == nil {
+		entry = &config.TierPlugin{Name: name}
+	}
+	args, errs := decode(entry, t.paths[name])
+	t.errs = append(t.errs, errs...)
+	return args
+}
+
+// predicates turns filters off that the arguments turn off. Without the plugin they stay on: in Volcano pods would be bound
+// to nodes that do not take them.
+func (t *translator) predicates() {
+	args := decoded(t, config.PluginPredicates, arguments.DecodePredicates)
+	entry := t.plugins[config.PluginPredicates]
+	all := entry == nil || entry.Enabled(config.EnablePredicate)
+	plugins := t.profile.Plugins
+	for name, on := range args.Filters {
+		if all && on {
+			continue
+		}
+		for _, point := range []*schedulerconfig.PluginSet{&plugins.PreFilter, &plugins.Filter} {
+			disable(point, name)
+		}
+	}
+	if !all || !args.Filters[upstream.VolumeBinding] {
+		for _, point := range []*schedulerconfig.PluginSet{&plugins.Reserve, &plugins.PreBind, &plugins.PreScore, &plugins.Score} {
+			disable(point, upstream.VolumeBinding)
+		}
+	} else {
+		t.score(upstream.VolumeBinding, args.VolumeBindingWeight)
+	}
+	if binding := argsOf[*schedulerconfig.VolumeBindingArgs](t.profile, upstream.VolumeBinding); binding != nil {
+		binding.BindTimeoutSeconds = args.VolumeBindingTimeout
+		for _, point := range args.VolumeBindingShape {
+			binding.Shape = append(binding.Shape, schedulerconfig.UtilizationShapePoint{Utilization: point.Utilization, Score: point.Score})
+		}
+	}
+	if has(t.profile, upstream.DynamicResources) {
+		t.score(upstream.DynamicResources, 1)
+	}
+}
+
+// nodeOrder sets the weights of kube-scheduler's scores. Without the plugin there are none, as in Volcano.
+func (t *translator) nodeOrder() {
+	var args arguments.NodeOrder
+	if t.scores(config.PluginNodeOrder) {
+		args = decoded(t, config.PluginNodeOrder, arguments.DecodeNodeOrder)
+	}
+	t.score(upstream.NodeResourcesFit, args.LeastRequested)
+	t.score(upstream.NodeResourcesBalancedAllocation, args.BalancedResource)
+	t.score(upstream.NodeAffinity, args.NodeAffinity)
+	t.score(upstream.ImageLocality, args.ImageLocality)
+	t.score(upstream.InterPodAffinity, args.PodAffinity)
+	t.score(upstream.TaintToleration, args.TaintToleration)
+	t.score(upstream.PodTopologySpread, args.PodTopologySpread)
+	if args.MostRequested > 0 {
+		t.add(names.MostRequested, nil, args.MostRequested)
+	}
+	if balanced := argsOf[*schedulerconfig.NodeResourcesBalancedAllocationArgs](t.profile, upstream.NodeResourcesBalancedAllocation); balanced != nil {
+		balanced.Resources = []schedulerconfig.ResourceSpec{
+			{Name: string(corev1.ResourceCPU), Weight: 1}, {Name: string(corev1.ResourceMemory), Weight: 1}, {Name: "nvidia.com/gpu", Weight: 1},
+		}
+	}
+	if affinity := argsOf[*schedulerconfig.InterPodAffinityArgs](t.profile, upstream.InterPodAffinity); affinity != nil {
+		// Volcano gives kube-scheduler's scorer no arguments at all.
+		affinity.HardPodAffinityWeight = 0
+	}
+}
+
+func (t *translator) binpack() {
+	if args := decoded(t, config.PluginBinpack, arguments.DecodeBinpack); t.scores(config.PluginBinpack) && args.Weight > 0 {
+		t.add(names.Binpack, &args.Args, args.Weight)
+	}
+}
+
+func (t *translator) resourceStrategyFit() {
+	entry := t.plugins[config.PluginResourceStrategyFit]
+	if entry == nil {
+		return
+	}
+	args := decoded(t, config.PluginResourceStrategyFit, arguments.DecodeResourceStrategyFit).Args
+	if !entry.Enabled(config.EnablePredicate) {
+		args.Proportions = nil
+	}
+	if !entry.Enabled(config.EnableNodeOrder) {
+		args.FitWeight, args.ScarcityWeight = 0, 0
+	}
+	weight := args.FitWeight + args.ScarcityWeight
+	if weight > 0 || len(args.Proportions) > 0 {
+		t.add(names.ResourceStrategyFit, &args, max(1, weight))
+	}
+}
+
+func (t *translator) nodeGroup() {
+}
+
+// score gives a plugin that the profile has by default a weight; 0 turns its score off.
+func (t *translator) score(name string, weight int64) {
+	if !has(t.profile, name) {
+		return
+	}
+	plugins := t.profile.Plugins
+	if weight == 0 {
+		disable(&plugins.PreScore, name)
+		disable(&plugins.Score, name)
+		return
+	}
+	plugins.Score.Enabled = append(plugins.Score.Enabled, schedulerconfig.Plugin{Name: name, Weight: int32(weight * t.factor)})
+}
+
+// add gives a profile a plugin of its own.
+func (t *translator) add(name string, args runtime.Object, weight int64) {
+	all := &t.profile.Plugins.MultiPoint
+	all.Enabled = append(all.Enabled, schedulerconfig.Plugin{Name: name, Weight: int32(weight * t.factor)})
+	if args != nil {
+		setArgs(t.profile, name, args)
+	}
+}
+
+func has(p *schedulerconfig.KubeSchedulerProfile, name string) bool {
+	return slices.ContainsFunc(p.Plugins.MultiPoint.Enabled, func(e schedulerconfig.Plugin) bool { return e.Name == name })
+}
+
+func disable(set *schedulerconfig.PluginSet, name string) {
+	set.Disabled = append(set.Disabled, schedulerconfig.Plugin{Name: name})
+}
+
+// argsOf are the arguments that a profile gives to a plugin, to be changed; nil when it gives none.
+func argsOf[T runtime.Object](p *schedulerconfig.KubeSchedulerProfile, name string) (args T) {
+	for _, c := range p.PluginConfig {
+		if c.Name == name {
+			args, _ = c.Args.(T)
+		}
+	}
+	return args
+}
+
+// setArgs gives a plugin arguments in place of those it has.
+func setArgs(p *schedulerconfig.KubeSchedulerProfile, name string, args runtime.Object) {
+	p.PluginConfig = slices.DeleteFunc(p.PluginConfig, func(c schedulerconfig.PluginConfig) bool { return c.Name == name })
+	p.PluginConfig = append(p.PluginConfig, schedulerconfig.PluginConfig{Name: name, Args: args})
+}
