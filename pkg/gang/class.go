@@ -96,7 +96,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c.seen = len(a.overlay.added)
 	c.restrict(result)
-	if c.looksAround || c.canFail || c.only != nil || a.evictor != nil {
+	if c.looksAround || c.canFail || c.only != nil || a.evictor != nil || dependence(c.state)&OnJob != 0 {
 		return c, nil
 	}
 	err = c.adopt(ctx)
@@ -127,7 +127,7 @@ func (c *class) demand() {
 
 // looksAround reports whether placing a pod elsewhere can change the verdict of a filter for this class.
 func looksAround(t *model.Task, state fwk.CycleState) bool {
-	if t.Traits&(model.HasPodTerms|model.HasVolumes) != 0 {
+	if t.Traits&(model.HasPodTerms|model.HasVolumes) != 0 || dependence(state)&OnPodsElsewhere != 0 {
 		return true
 	}
 	// Existing or planned pods may have anti-affinity to this one even if it has no terms of its own.

@@ -46,6 +46,10 @@ type Queue struct {
 	// and volcano.sh/hierarchy-weights.
 	Hierarchy        []string
 	HierarchyWeights []float64
+	// NodeGroups are the groups of nodes the queue may use; nil when it does not say, which in a tree is for those above.
+	NodeGroups *NodeGroups
+	// GroupLimits bound what it may use of them.
+	GroupLimits GroupLimits
 	// Problem says what is wrong with the queue's annotations and what to change; empty when nothing is.
 	Problem string
 	// Object is the Queue as last seen; never to be changed.
@@ -62,7 +66,8 @@ func (q *Queue) same(o *Queue) bool {
 		q.Priority == o.Priority && q.Reclaimable == o.Reclaimable && q.Problem == o.Problem &&
 		slices.Equal(q.Capability, o.Capability) && slices.Equal(q.Guarantee, o.Guarantee) &&
 		slices.Equal(q.Deserved, o.Deserved) && slices.Equal(q.Hierarchy, o.Hierarchy) &&
-		slices.Equal(q.HierarchyWeights, o.HierarchyWeights)
+		slices.Equal(q.HierarchyWeights, o.HierarchyWeights) &&
+		q.NodeGroups.equal(o.NodeGroups) && q.GroupLimits.equal(o.GroupLimits)
 }
 
 // QueueRefuses says why a queue, nil when it does not exist, gives a job no turns; the zero Reason when it does. A queue

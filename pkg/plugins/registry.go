@@ -15,6 +15,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
 )
@@ -28,6 +29,7 @@ var table = []struct {
 	{binpack.Name, func(*engine.Engine) runtime.PluginFactory { return binpack.New }},
 	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
 	{mostrequested.Name, func(*engine.Engine) runtime.PluginFactory { return mostrequested.New }},
+	{nodegroup.Name, func(e *engine.Engine) runtime.PluginFactory { return nodegroup.New(e) }},
 	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},
 	{resourcestrategyfit.Name, func(*engine.Engine) runtime.PluginFactory { return resourcestrategyfit.New }},
 }

@@ -175,6 +175,18 @@ func (t *translator) resourceStrategyFit() {
 }
 
 func (t *translator) nodeGroup() {
+	entry := t.plugins[config.PluginNodeGroup]
+	if entry == nil {
+		return
+	}
+	args := decoded(t, config.PluginNodeGroup, arguments.DecodeNodeGroup).Args
+	t.addWith(names.NodeGroup, &args, nodeGroupWeight)
+	if !entry.Enabled(config.EnableNodeOrder) {
+		disable(&t.profile.Plugins.Score, names.NodeGroup)
+	}
+	if !entry.Enabled(config.EnablePredicate) {
+		disable(&t.profile.Plugins.Filter, names.NodeGroup)
+	}
 }
 
 // score gives a plugin that the profile has by default a weight; 0 turns its score off.
@@ -191,10 +203,15 @@ func (t *translator) score(name string, weight int64) {
 	plugins.Score.Enabled = append(plugins.Score.Enabled, schedulerconfig.Plugin{Name: name, Weight: int32(weight * t.factor)})
 }
 
-// add gives a profile a plugin of its own.
+// add gives a profile a plugin of its own with a weight of Volcano's scale.
 func (t *translator) add(name string, args runtime.Object, weight int64) {
+	t.addWith(name, args, weight*t.factor)
+}
+
+// addWith gives a profile a plugin of its own with a weight of the profile's scale.
+func (t *translator) addWith(name string, args runtime.Object, weight int64) {
 	all := &t.profile.Plugins.MultiPoint
-	all.Enabled = append(all.Enabled, schedulerconfig.Plugin{Name: name, Weight: int32(weight * t.factor)})
+	all.Enabled = append(all.Enabled, schedulerconfig.Plugin{Name: name, Weight: int32(weight)})
 	if args != nil {
 		setArgs(t.profile, name, args)
 	}

@@ -21,16 +21,22 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 
+	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	caldera "github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -40,8 +46,9 @@ import (
 // Walk runs the cases of testdata/<file>.txt, all of the command "place":
 //
 //	plugin NAME [argument=value ...]              a plugin of the tier
-//	node NAME has=cpu=2,memory=4Gi [used=cpu=1] [labels=a=b,c=d] [taints=key:PreferNoSchedule]
-//	pod has=cpu=1 [annotations=a=b,c=d] [labels=a=b]
+//	queue NAME [parent=NAME] [required=GROUP,GROUP] [preferred=...] [anti-required=...] [anti-preferred=...] [affinity=none] [limits=JSON]
+//	node NAME has=cpu=2,memory=4Gi [used=cpu=1] [queue=NAME] [labels=a=b;c=d] [taints=key:PreferNoSchedule]
+//	pod has=cpu=1 [queue=NAME] [annotations=a=b;c=d] [labels=a=b] [prefer=label=value] [need=label=value]
 //
 // What comes out is a line for each node: its score as the profile weighs it with its parts, or why it is out of the
 // question.
@@ -65,6 +72,25 @@ type world struct {
 	nodes []*corev1.Node
 	pods  []*corev1.Pod
 	pod   *corev1.Pod
+	// queues are those besides the default one.
+	queues []*model.Queue
+}
+
+// queue reads a queue. With affinity=none it has none at all, with no list one that is empty.
+func queue(c *golden.Case, l *golden.Line) *model.Queue {
+	q := &model.Queue{Name: l.Word(1), UID: types.UID(l.Word(1)), Parent: l.Text("parent", ""), Weight: 1}
+	if l.Text("affinity", "") != "none" {
+		q.NodeGroups = &model.NodeGroups{
+			Required: l.Split("required", ","), Preferred: l.Split("preferred", ","),
+			AntiRequired: l.Split("anti-required", ","), AntiPreferred: l.Split("anti-preferred", ","),
+		}
+	}
+	limits, err := model.GroupLimitsOf(map[string]string{model.NodeGroupLimitsAnnotation: l.Text("limits", "")})
+	if err != nil {
+		c.T().Log(err)
+	}
+	q.GroupLimits = limits
+	return q
 }
 
 func read(c *golden.Case) *world {
@@ -79,7 +105,7 @@ func read(c *golden.Case) *world {
 				if !json.Valid(value) {
 					value, _ = json.Marshal(text)
 				}
-				if strings.HasPrefix(key, "enable") && l.Word(1) != "nodegroup" || key == "enableHierarchy" {
+				if strings.HasPrefix(key, "enable") && key != "enablePreferredOrder" {
 					entry[key] = value
 				} else {
 					arguments[key] = value
@@ -87,10 +113,16 @@ func read(c *golden.Case) *world {
 			}
 			entry["arguments"] = arguments
 			tier = append(tier, entry)
+		case "queue":
+			w.queues = append(w.queues, queue(c, l))
 		case "node":
 			w.node(l)
 		case "pod":
 			w.pod = pod(l, "pod", l.List("has"))
+			w.pod.Spec.NodeSelector = pairs(l, "need")
+			for key, value := range pairs(l, "prefer") {
+				w.pod.Spec.Affinity = preferring(key, value)
+			}
 		default:
 			c.Fatalf("no line %q", l.Word(0))
 		}
@@ -121,19 +153,29 @@ func (w *world) node(l *golden.Line) {
 	if l.Has("used") {
 		p := pod(l, "on-"+name, l.List("used"))
 		p.Spec.NodeName, p.Status.Phase = name, corev1.PodRunning
-		p.Annotations = nil
 		w.pods = append(w.pods, p)
 	}
 }
 
 func pod(l *golden.Line, name string, requests corev1.ResourceList) *corev1.Pod {
+	annotations := pairs(l, "annotations")
+	annotations[model.QueueAnnotation] = l.Text("queue", model.DefaultQueue)
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Annotations: pairs(l, "annotations"), Labels: pairs(l, "labels")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Annotations: annotations, Labels: pairs(l, "labels")},
 		Spec: corev1.PodSpec{
 			SchedulerName: "volcano",
 			Containers:    []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}},
 		},
 	}
+}
+
+func preferring(label, value string) *corev1.Affinity {
+	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
+	}}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: term}},
+	}}
 }
 
 func pairs(l *golden.Line, key string) map[string]string {
@@ -165,6 +207,10 @@ func (w *world) framework(t *testing.T) (framework.Framework, error) {
 	metrics.Register()
 	e := engine.New()
 	e.State.AddScheduler("volcano")
+	e.State.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Weight: 1})
+	for _, q := range w.queues {
+		e.State.UpsertQueue(q)
+	}
 	for _, n := range w.nodes {
 		e.State.UpsertNode(n)
 	}
@@ -177,12 +223,17 @@ func (w *world) framework(t *testing.T) (framework.Framework, error) {
 	}
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
+	devices, err := devices(t.Context(), factory)
+	if err != nil {
+		return nil, err
+	}
 	f, err := runtime.NewFramework(t.Context(), registry, p,
 		runtime.WithClientSet(client),
 		runtime.WithInformerFactory(factory),
 		runtime.WithSnapshotSharedLister(cache.NewSnapshot(w.pods, w.nodes)),
 		runtime.WithEventRecorder(&events.FakeRecorder{}),
 		runtime.WithPodNominator(noNominations{}),
+		runtime.WithSharedDRAManager(devices),
 	)
 	if err != nil {
 		return nil, err
@@ -190,6 +241,16 @@ func (w *world) framework(t *testing.T) (framework.Framework, error) {
 	factory.Start(t.Context().Done())
 	factory.WaitForCacheSync(t.Context().Done())
 	return f, nil
+}
+
+// devices is what kube-scheduler gives to plugins that look for devices, of which there are none.
+func devices(ctx context.Context, factory informers.SharedInformerFactory) (fwk.SharedDRAManager, error) {
+	tracker, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: factory.Resource().V1().ResourceSlices()})
+	if err != nil {
+		return nil, err
+	}
+	claims := assumecache.NewAssumeCache(klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	return dynamicresources.NewDRAManager(ctx, claims, tracker, factory), nil
 }
 
 type noNominations struct{ fwk.PodNominator }
@@ -200,6 +261,7 @@ func (noNominations) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
 func (w *world) decide(c *golden.Case, f framework.Framework) string {
 	ctx := context.Background()
 	state := framework.NewCycleState()
+	gang.MarkPlan(state)
 	if _, status, _ := f.RunPreFilterPlugins(ctx, state, w.pod); !status.IsSuccess() {
 		return status.Message() + "\n"
 	}

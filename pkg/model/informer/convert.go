@@ -80,10 +80,30 @@ func volcanoQueue(q *volcano.Queue) *model.Queue {
 		Object:      q,
 	}
 	queue.Hierarchy, queue.HierarchyWeights, queue.Problem = hierarchy(q.Annotations)
+	queue.NodeGroups = nodeGroups(q.Spec.Affinity)
+	var err error
+	if queue.GroupLimits, err = model.GroupLimitsOf(q.Annotations); err != nil {
+		queue.Problem = err.Error()
+	}
 	if q.Spec.Weight < 0 {
 		queue.Problem = fmt.Sprintf("spec.weight is %d: set it to 1 or more; 1 is used until then", q.Spec.Weight)
 	}
 	return queue
+}
+
+// nodeGroups reads the groups of nodes that a queue names; nil when it has no affinity.
+func nodeGroups(a *volcano.Affinity) *model.NodeGroups {
+	if a == nil {
+		return nil
+	}
+	groups := &model.NodeGroups{}
+	if to := a.NodeGroupAffinity; to != nil {
+		groups.Required, groups.Preferred = to.RequiredDuringSchedulingIgnoredDuringExecution, to.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	if from := a.NodeGroupAntiAffinity; from != nil {
+		groups.AntiRequired, groups.AntiPreferred = from.RequiredDuringSchedulingIgnoredDuringExecution, from.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	return groups
 }
 
 // resourceQuota reads a ResourceQuota.

@@ -166,7 +166,7 @@ func pinOf(state fwk.CycleState) *pin {
 
 // PreFilter plans the turn if the pod leads it, and pins the pod to its planned node.
 func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if planning(state) {
+	if gang.Planning(state) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	entry := pl.engine.Dispatcher.Enter(pod.UID)
@@ -247,7 +247,7 @@ func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev
 
 // Reserve records in the model that the pod holds its node.
 func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
-	if !planning(state) {
+	if !gang.Planning(state) {
 		pl.engine.State.Assume(pod.UID, nodeName)
 	}
 	return nil
@@ -255,7 +255,7 @@ func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 
 // Unreserve takes the reservation back and has the job planned again.
 func (pl *Gang) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
-	if !planning(state) {
+	if !gang.Planning(state) {
 		pl.engine.State.Forget(pod.UID)
 		pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))
 	}

@@ -13,21 +13,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 )
 
-// planKey marks the cycle states that the planner hands to plugins.
-const planKey fwk.StateKey = Name + "/plan"
-
-// plan is the mark.
-type plan struct{}
-
-// Clone implements fwk.StateData.
-func (plan) Clone() fwk.StateData { return plan{} }
-
-// planning reports whether a plugin is run by the planner and not by the scheduling cycle of a pod.
-func planning(state fwk.CycleState) bool {
-	_, err := state.Read(planKey)
-	return err == nil
-}
-
 // newPlanner gives the planner what it needs of a profile.
 func newPlanner(f framework.Framework, order gang.TaskOrder) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
@@ -36,7 +21,7 @@ func newPlanner(f framework.Framework, order gang.TaskOrder) *gang.Planner {
 		Order:     order,
 		NewState: func() fwk.CycleState {
 			state := framework.NewCycleState()
-			state.Write(planKey, plan{})
+			gang.MarkPlan(state)
 			return state
 		},
 		NewPodInfo:         func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
