@@ -45,11 +45,14 @@ func (t *Task) Preemptable() bool {
 }
 
 // Revocable reports whether the pod may run on nodes that are only usable at certain times.
-func (t *Task) Revocable() bool {
-	if zone, ok := t.Pod.Annotations[RevocableZoneKey]; ok {
+func (t *Task) Revocable() bool { return Revocable(t.Pod) }
+
+// Revocable reports whether a pod may run on nodes that are only usable at certain times.
+func Revocable(pod *corev1.Pod) bool {
+	if zone, ok := pod.Annotations[RevocableZoneKey]; ok {
 		return zone == "*"
 	}
-	return yes(t.Pod.Annotations[PreemptableKey])
+	return yes(pod.Annotations[PreemptableKey])
 }
 
 // CoolsUntil is until when a pod that runs is left alone after it was scheduled; zero when it never was to be. Source:

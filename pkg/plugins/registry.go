@@ -18,6 +18,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/tdm"
 )
 
 // table has one line a plugin. To add one: create its folder, add its line, add its args to pkg/apis/config if it has any.
@@ -32,6 +33,7 @@ var table = []struct {
 	{nodegroup.Name, func(e *engine.Engine) runtime.PluginFactory { return nodegroup.New(e) }},
 	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},
 	{resourcestrategyfit.Name, func(*engine.Engine) runtime.PluginFactory { return resourcestrategyfit.New }},
+	{tdm.Name, func(e *engine.Engine) runtime.PluginFactory { return tdm.New(e) }},
 }
 
 // Registry returns the plugins, all of which share the engine.

@@ -47,6 +47,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.binpack()
 	t.resourceStrategyFit()
 	t.nodeGroup()
+	t.tdm()
 	if err := t.errs.ToAggregate(); err != nil {
 		return fmt.Errorf("translating the tiers: %w", err)
 	}
@@ -181,11 +182,29 @@ func (t *translator) nodeGroup() {
 	}
 	args := decoded(t, config.PluginNodeGroup, arguments.DecodeNodeGroup).Args
 	t.addWith(names.NodeGroup, &args, nodeGroupWeight)
+	t.switches(entry, names.NodeGroup)
+}
+
+func (t *translator) tdm() {
+	entry := t.plugins[config.PluginTDM]
+	if entry == nil {
+		return
+	}
+	args := &config.TDMArgs{RevocableZones: map[string]string{}}
+	for zone, window := range decoded(t, config.PluginTDM, arguments.DecodeTDM).RevocableZones {
+		args.RevocableZones[zone] = window.String()
+	}
+	t.add(names.TDM, args, 1)
+	t.switches(entry, names.TDM)
+}
+
+// switches turns off what a plugin of Caldera's does where its entry says so.
+func (t *translator) switches(entry *config.TierPlugin, name string) {
 	if !entry.Enabled(config.EnableNodeOrder) {
-		disable(&t.profile.Plugins.Score, names.NodeGroup)
+		disable(&t.profile.Plugins.Score, name)
 	}
 	if !entry.Enabled(config.EnablePredicate) {
-		disable(&t.profile.Plugins.Filter, names.NodeGroup)
+		disable(&t.profile.Plugins.Filter, name)
 	}
 }
 

@@ -103,6 +103,9 @@ func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args
 	return nil
 }
 
+// Clock is the time the scheduler lives by.
+func (e *Engine) Clock() clock.WithTicker { return e.options.Clock }
+
 // Attach makes the pods of a profile tasks. Pods of profiles that are not attached are usage only.
 func (e *Engine) Attach(handle framework.Framework) { e.State.AddScheduler(handle.ProfileName()) }
 

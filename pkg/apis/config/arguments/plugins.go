@@ -4,14 +4,12 @@
 package arguments
 
 import (
-	"errors"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -134,12 +132,6 @@ type TDM struct {
 	EvictPeriod time.Duration
 }
 
-// Window is a part of the day in local time, both ends included. Unless it ends after it starts, it ends the next day.
-type Window struct {
-	// Start and End are the time since midnight, in whole minutes, less than 24h.
-	Start, End time.Duration
-}
-
 // zonePrefix begins the keys of the revocable zones.
 const zonePrefix = "tdm.revocable-zone."
 
@@ -171,27 +163,4 @@ func DecodeTDM(p *config.TierPlugin, path *field.Path) (TDM, field.ErrorList) {
 	// For the suggestion.
 	d.known = append(d.known, zonePrefix+"<zone>")
 	return decoded, d.finish(p.Name)
-}
-
-var errWindow = errors.New(`must be two times of day, such as "22:00-6:30"`)
-
-// window parses "HH:MM-HH:MM", where an hour below 10 needs no zero.
-func window(v runtime.RawExtension) (Window, error) {
-	text := scalar(v)
-	start, end, ok := strings.Cut(strings.TrimSpace(text), "-")
-	if !ok {
-		return Window{}, errWindow
-	}
-	var w Window
-	for _, side := range []struct {
-		text string
-		into *time.Duration
-	}{{start, &w.Start}, {end, &w.End}} {
-		t, err := time.Parse("15:04", side.text)
-		if err != nil {
-			return Window{}, errWindow
-		}
-		*side.into = time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
-	}
-	return w, nil
 }
