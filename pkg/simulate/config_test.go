@@ -13,6 +13,7 @@ import (
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 )
 
@@ -30,15 +31,15 @@ func queueArgs(c *schedulerconfig.KubeSchedulerConfiguration) map[string]*config
 }
 
 func TestAVolcanoConfGoesIntoEveryProfile(t *testing.T) {
-	c, err := simulate.ReadConfig("v", []byte("actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n"))
+	c, err := profile.Read("v", []byte("actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n"), profile.Only)
 	check(t, err)
 	args := queueArgs(c)
-	for _, profile := range []string{"volcano", "default-scheduler"} {
-		if args[profile] == nil || len(args[profile].Tiers) != 1 || args[profile].Tiers[0].Plugins[0].Name != config.PluginGang {
-			t.Errorf("profile %s has %+v", profile, args[profile])
+	for _, scheduler := range []string{"volcano", "default-scheduler"} {
+		if args[scheduler] == nil || len(args[scheduler].Tiers) != 1 || args[scheduler].Tiers[0].Plugins[0].Name != config.PluginGang {
+			t.Errorf("profile %s has %+v", scheduler, args[scheduler])
 		}
-		if diff := cmp.Diff([]config.Action{config.Allocate}, args[profile].Actions); diff != "" {
-			t.Errorf("actions of profile %s (-want,+got)\n%s", profile, diff)
+		if diff := cmp.Diff([]config.Action{config.Allocate}, args[scheduler].Actions); diff != "" {
+			t.Errorf("actions of profile %s (-want,+got)\n%s", scheduler, diff)
 		}
 	}
 }
@@ -46,7 +47,7 @@ func TestAVolcanoConfGoesIntoEveryProfile(t *testing.T) {
 func TestAConfigurationOfKubeSchedulerIsTakenAsItIs(t *testing.T) {
 	data, err := manifests.All.ReadFile("config/volcano-only.yaml")
 	check(t, err)
-	c, err := simulate.ReadConfig("k", []byte(strings.ReplaceAll(string(data), "schedulerName: volcano", "schedulerName: mine")))
+	c, err := profile.Read("k", []byte(strings.ReplaceAll(string(data), "schedulerName: volcano", "schedulerName: mine")), profile.Only)
 	check(t, err)
 	r, err := run(t, node("n1", 2)+pod("p", "schedulerName: mine", "")+pod("q", "schedulerName: volcano", ""), simulate.Options{Config: c})
 	check(t, err)
@@ -56,7 +57,7 @@ func TestAConfigurationOfKubeSchedulerIsTakenAsItIs(t *testing.T) {
 }
 
 func TestAConfigurationWithoutCalderaIsRefused(t *testing.T) {
-	c, err := simulate.ReadConfig("k", []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"))
+	c, err := profile.Read("k", []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"), profile.Only)
 	check(t, err)
 	const want = "no profile of the configuration has the plugin BatchQueue"
 	if _, err := run(t, "", simulate.Options{Config: c}); err == nil || !strings.Contains(err.Error(), want) {
@@ -77,7 +78,7 @@ func TestConfigurationsThatCannotBeAreRefused(t *testing.T) {
 		"no yaml":      {"{", "reading the.conf"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := simulate.ReadConfig("the.conf", []byte(tc.file)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := profile.Read("the.conf", []byte(tc.file), profile.Only); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
@@ -67,7 +68,7 @@ func runWithin(ctx context.Context, t *testing.T, file string, o simulate.Option
 	objects, err := scenario.Complete(read, noon)
 	check(t, err)
 	if o.Config == nil {
-		o.Config, err = simulate.DefaultConfig()
+		o.Config, err = profile.Only.Config()
 		check(t, err)
 	}
 	o.Now = noon

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"sigs.k8s.io/yaml"
 
+	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/report"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
@@ -104,7 +105,7 @@ func decide(t *testing.T, dir string, e expectation) (conformance.Facts, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := simulate.ReadConfig("volcano-scheduler.conf", read(t, dir, "volcano-scheduler.conf"))
+	config, err := profile.Read("volcano-scheduler.conf", read(t, dir, "volcano-scheduler.conf"), profile.Only)
 	if err != nil {
 		return nil, err
 	}

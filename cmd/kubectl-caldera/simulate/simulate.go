@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
+	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/report"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
@@ -153,12 +154,12 @@ func (f *flags) schedulerConfig(path string) (*schedulerconfig.KubeSchedulerConf
 	if file == "" {
 		file = filepath.Join(path, volcanoConf)
 		if _, err := os.Stat(file); path == stdin || err != nil {
-			return simulate.DefaultConfig()
+			return profile.Only.Config()
 		}
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
-	return simulate.ReadConfig(file, data)
+	return profile.Read(file, data, profile.Only)
 }

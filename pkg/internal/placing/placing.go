@@ -40,7 +40,7 @@ import (
 	caldera "github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/simulate"
+	"github.com/caldera-scheduler/caldera/pkg/profile"
 )
 
 // Walk runs the cases of testdata/<file>.txt, all of the command "place":
@@ -189,7 +189,7 @@ func pairs(l *golden.Line, key string) map[string]string {
 
 // framework builds the profile that the tiers make, without what does not decide on nodes.
 func (w *world) framework(t *testing.T) (framework.Framework, error) {
-	config, err := simulate.ReadConfig("volcano-scheduler.conf", []byte(w.conf))
+	config, err := profile.Read("volcano-scheduler.conf", []byte(w.conf), profile.Only)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ import (
 func New() *cobra.Command {
 	SetFeatureDefaults()
 	opts := options.NewOptions()
+	var volcanoFile string
 	cmd := &cobra.Command{
 		Use:   "kube-scheduler",
 		Short: "Schedule pods, one by one and in gangs",
@@ -48,9 +49,11 @@ kube-scheduler does for ordinary pods. Flags, configuration and endpoints are th
 		Args: cobra.NoArgs,
 		// Feature gates are set before RunE.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return opts.ComponentGlobalsRegistry.Set() },
-		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts, volcanoFile) },
 	}
 	sets := opts.Flags
+	sets.FlagSet("misc").StringVar(&volcanoFile, volcanoFlag, "", "The path to a volcano-scheduler.conf: its actions, tiers and configurations take "+
+		"the place of what --config says about them. Without --config the scheduler is a second one, for pods with schedulerName: volcano.")
 	verflag.AddFlags(sets.FlagSet("global"))
 	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range sets.FlagSets {
@@ -68,7 +71,7 @@ func SetFeatureDefaults() {
 }
 
 // run is upstream's runCommand with our plugins.
-func run(cmd *cobra.Command, opts *options.Options) error {
+func run(cmd *cobra.Command, opts *options.Options, volcanoFile string) error {
 	verflag.PrintAndExitIfRequested()
 	gate := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
@@ -76,6 +79,18 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 	}
 	cliflag.PrintFlags(cmd.Flags())
 
+	if volcanoFile != "" {
+		c, err := translated(opts.ConfigFile, volcanoFile)
+		if err != nil {
+			return err
+		}
+		path, closeFile, err := asFile(c)
+		if err != nil {
+			return err
+		}
+		defer closeFile()
+		opts.ConfigFile = path
+	}
 	tuneGC()
 	ctx := server.SetupSignalContext()
 	e := engine.New()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	calderaconfig "github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
@@ -148,7 +149,7 @@ func keep(job string) string {
 
 func run(t *testing.T, conf, world string, progress func(simulate.Round)) *simulate.Result {
 	t.Helper()
-	config, err := simulate.ReadConfig("volcano-scheduler.conf", []byte(conf))
+	config, err := profile.Read("volcano-scheduler.conf", []byte(conf), profile.Only)
 	if err != nil {
 		t.Fatal(err)
 	}
