@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/convert"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/evictions"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
 )
@@ -44,6 +45,6 @@ func newCommand() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	// Libraries of Kubernetes' components add flags to every command line.
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
-	root.AddCommand(evictions.New(), simulate.New())
+	root.AddCommand(convert.New(), evictions.New(), simulate.New(), convert.NewValidate())
 	return root
 }

@@ -1,0 +1,167 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+)
+
+// Fate is what becomes of a line of a volcano-scheduler.conf.
+type Fate string
+
+// The fates.
+const (
+	// Same: it does what it does in Volcano.
+	Same Fate = "same"
+	// Changed: it does something else, for a reason.
+	Changed Fate = "changed"
+	// Unsupported: it does nothing.
+	Unsupported Fate = "unsupported"
+	// Ignored: it does nothing in Volcano either.
+	Ignored Fate = "ignored by Volcano"
+)
+
+// Line is what becomes of one thing that a volcano-scheduler.conf says.
+type Line struct {
+	// Field is where it says so, such as tiers[0].plugins[1].arguments[binpack.cpu], and Value what.
+	Field string `json:"field"`
+	Value string `json:"value,omitempty"`
+	Fate  Fate   `json:"fate"`
+	// Note says why, and what to expect instead; empty if there is nothing to say.
+	Note string `json:"note,omitempty"`
+}
+
+// Report tells what becomes of everything that a volcano-scheduler.conf says, in the order of the file. What Volcano ignores
+// comes last.
+func Report(args *config.BatchQueueArgs, ignored field.ErrorList) []Line {
+	var lines []Line
+	add := func(at *field.Path, value string, f fate) {
+		lines = append(lines, Line{Field: at.String(), Value: value, Fate: f.Fate, Note: f.note})
+	}
+	for i, action := range args.Actions {
+		add(field.NewPath("actions").Index(i), string(action), known(actionFates, string(action)))
+	}
+	for i := range args.Tiers {
+		for j := range args.Tiers[i].Plugins {
+			p := &args.Tiers[i].Plugins[j]
+			at := field.NewPath("tiers").Index(i).Child("plugins").Index(j)
+			whole := known(pluginFates, p.Name)
+			add(at.Child("name"), p.Name, whole)
+			for _, s := range slices.Sorted(maps.Keys(p.Switches)) {
+				add(at.Child(string(s)), boolean(p.Switches[s]), inherited(whole, known(switchFates, string(s))))
+			}
+			for _, key := range slices.Sorted(maps.Keys(p.Arguments)) {
+				add(at.Child("arguments").Key(key), string(p.Arguments[key].Raw), inherited(whole, known(argumentFates, key)))
+			}
+		}
+	}
+	for i := range args.Configurations {
+		c := &args.Configurations[i]
+		for _, key := range slices.Sorted(maps.Keys(c.Arguments)) {
+			at := field.NewPath("configurations").Index(i).Child("arguments").Key(key)
+			add(at, string(c.Arguments[key].Raw), inherited(known(actionFates, string(c.Name)), known(argumentFates, key)))
+		}
+	}
+	for _, e := range ignored {
+		_, suggestion, _ := strings.Cut(e.Detail, "; ")
+		lines = append(lines, Line{Field: e.Field, Fate: Ignored, Note: suggestion})
+	}
+	return lines
+}
+
+// fate is a Fate with its reason.
+type fate struct {
+	Fate
+	note string
+}
+
+// known is the fate of a name in a table; what is in none is the same.
+func known(table map[string]fate, name string) fate {
+	if f, ok := table[name]; ok {
+		return f
+	}
+	return fate{Fate: Same}
+}
+
+// inherited is the fate of a part of something: what does nothing has no parts that do.
+func inherited(whole, part fate) fate {
+	if whole.Fate == Unsupported {
+		return fate{Fate: Unsupported}
+	}
+	return part
+}
+
+func boolean(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
+}
+
+var actionFates = map[string]fate{
+	"enqueue":     {Changed, "what a job could reclaim or preempt counts as room, so that a full cluster does not keep it out; without minResources the pods of its minimum count"},
+	"allocate":    {Changed, "a gang is planned as a whole, and starts whole or not at all; there is no period"},
+	"preempt":     {Changed, "nobody is evicted unless the whole gang fits then; victims that are not needed stay; Eviction API"},
+	"reclaim":     {Changed, "as preempt; tiers that only protect do not decide who goes (docs/evictions.md)"},
+	"gangpreempt": {Changed, "as preempt; every guard is asked"},
+	"gangreclaim": {Changed, "as reclaim; every guard is asked"},
+	"shuffle":     {Unsupported, "nobody is evicted to tidy up: run a descheduler beside it"},
+}
+
+var pluginFates = map[string]fate{
+	"gang":                   {Changed, "members that have succeeded count toward the minimum, and role minimums when victims are chosen"},
+	"proportion":             {Changed, "on room that nobody else can use a gang larger than its queue's due starts"},
+	"capacity":               {Changed, "a fault in the tree of queues stops the queues concerned, not the cluster"},
+	"drf":                    {Changed, "shares are current after every placement"},
+	"tdm":                    {Changed, "windows may begin before midnight and end after; evictions at the end of a window need shuffle, which is not there"},
+	"predicates":             {Changed, "kube-scheduler's own filters, with NodeVolumeLimits, VolumeRestrictions and NodeResourcesFit"},
+	"nodeorder":              {Same, "kube-scheduler's own scores"},
+	"binpack":                {Changed, "scores are whole numbers from 0 to 100 before they are weighed: near ties may come out otherwise"},
+	"resource-strategy-fit":  {Changed, "as binpack"},
+	"nodegroup":              {Same, "weights in the profile are 66 times Volcano's, so that -1 to 150 points fit"},
+	"task-topology":          {Unsupported, "use pod affinity and anti-affinity"},
+	"usage":                  {Unsupported, "nodes are judged by requests"},
+	"extender":               {Unsupported, "kube-scheduler's own extenders (extenders: in the configuration) filter the nodes of a gang"},
+	"rescheduling":           {Unsupported, "run a descheduler beside it"},
+	"numa-aware":             {Unsupported, "the kubelet's topology manager decides on the node"},
+	"deviceshare":            {Unsupported, "use dynamic resource allocation, or whole devices"},
+	"network-topology-aware": {Unsupported, "gangs are placed as if the network were flat"},
+}
+
+// deaf says of a switch that nothing listens to it.
+const deaf = "no plugin of Volcano listens to it"
+
+var switchFates = map[string]fate{
+	string(config.EnableBestNode):          {Same, deaf},
+	string(config.EnableTargetJob):         {Same, deaf},
+	string(config.EnableReservedNodes):     {Same, deaf},
+	string(config.EnableClusterOrder):      {Same, deaf},
+	string(config.EnableVictim):            {Unsupported, "it is about shuffle"},
+	string(config.EnableHyperNodeOrder):    {Unsupported, "it is about HyperNodes"},
+	string(config.EnableHyperNodeGradient): {Unsupported, "it is about HyperNodes"},
+	string(config.EnableSubJobReady):       {Unsupported, "it is about subGroupPolicy"},
+	string(config.EnableSubJobPipelined):   {Unsupported, "it is about subGroupPolicy"},
+	string(config.EnableSubJobOrder):       {Unsupported, "it is about subGroupPolicy"},
+}
+
+var argumentFates = map[string]fate{
+	"predicate.CacheEnable":                     {Changed, "has no effect: pods that are alike are filtered once anyway"},
+	"predicate.DynamicResourceAllocationEnable": {Ignored, "the feature gate DynamicResourceAllocation decides, as in Volcano"},
+	"predicateErrorCacheEnable":                 {Changed, "has no effect: pods that are alike are filtered once anyway"},
+	"enableTopologyAwarePreemption":             {Changed, "has no effect: the search for victims always runs the profile's filters on whole nodes"},
+	"topologyAwarePreemptWorkerNum":             {Changed, "has no effect"},
+	"minCandidateNodesPercentage":               {Changed, "has no effect: at least 100 nodes are compared"},
+	"minCandidateNodesAbsolute":                 {Changed, "has no effect"},
+	"maxCandidateNodesAbsolute":                 {Changed, "has no effect"},
+	"maxDomains":                                {Unsupported, "it is about HyperNodes"},
+	"tdm.evict.period":                          {Unsupported, "it is about shuffle"},
+	"capacity.DynamicResourceAllocationEnable":  {Unsupported, "devices of resource claims do not count toward queues"},
+	"capacity.DRAConsumableCapacityEnable":      {Unsupported, "devices of resource claims do not count toward queues"},
+}
