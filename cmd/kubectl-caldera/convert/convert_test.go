@@ -124,7 +124,8 @@ func TestWhatCannotBeConverted(t *testing.T) {
 		want string
 	}{
 		"a value that means nothing": {
-			"actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments: {binpack.weight: -1, binpack.gpu: 1}\n", []string{"-"},
+			"actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments: {binpack.weight: -1, binpack.gpu: 1}\n",
+			[]string{"-"},
 			"tiers[0].plugins[0].arguments[binpack.weight]: Invalid value: -1",
 		},
 		"a configuration of kube-scheduler": {"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n", []string{"-"}, "already"},

@@ -24,8 +24,8 @@ import (
 // noon is when the simulations begin.
 var noon = time.Date(2026, time.August, 15, 12, 0, 0, 0, time.UTC)
 
-// fiveMinutes is how long each simulation goes on, though nothing changes any more.
-const fiveMinutes = 5 * time.Minute
+// lifetime is how long each simulation goes on, though nothing changes any more.
+const lifetime = 5 * time.Minute
 
 const (
 	byShares = `
@@ -172,7 +172,7 @@ func run(t *testing.T, conf, world string, progress func(simulate.Round)) *simul
 	// Errors only.
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(-1)))
 	result, err := simulate.Run(klog.NewContext(t.Context(), logger), objects, simulate.Options{
-		Config: config, For: fiveMinutes, Recreate: true, Now: noon, Progress: progress,
+		Config: config, For: lifetime, Recreate: true, Now: noon, Progress: progress,
 	})
 	if err != nil {
 		t.Fatal(err)
