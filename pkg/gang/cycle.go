@@ -36,7 +36,12 @@ const (
 	OnPodsElsewhere Dependence = 1 << iota
 	// OnJob: pods of different jobs are treated differently though they ask for the same.
 	OnJob
+	// OnTime: the verdict on a node changes with the time, or with something outside of the cluster.
+	OnTime
 )
+
+// lasts reports whether what was found out for one plan holds for the next one.
+func (d Dependence) lasts() bool { return d&(OnJob|OnTime) == 0 }
 
 // Clone implements fwk.StateData.
 func (d Dependence) Clone() fwk.StateData { return d }

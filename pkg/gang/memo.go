@@ -44,7 +44,7 @@ func (m *memo) keep(a *attempt) {
 // reusable reports whether the candidates of the class depend on nothing but their nodes and the pod's own spec.
 func (c *class) reusable() bool {
 	return !c.looksAround && !c.canFail && c.only == nil && c.heap.Len() > 0 && c.uses < memoUses && !scoresLookAround(c.state) &&
-		dependence(c.state)&OnJob == 0
+		dependence(c.state).lasts()
 }
 
 // scoresLookAround reports whether a score of the class depends on pods of other nodes.

@@ -18,6 +18,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -30,6 +31,7 @@ type TDM struct {
 }
 
 var (
+	_ fwk.PreFilterPlugin   = &TDM{}
 	_ fwk.FilterPlugin      = &TDM{}
 	_ fwk.ScorePlugin       = &TDM{}
 	_ fwk.SignPlugin        = &TDM{}
@@ -90,6 +92,15 @@ func (pl *TDM) Name() string { return Name }
 
 // EventsToRegister returns no events: the dispatcher knows when nodes change, and is told of the time.
 func (pl *TDM) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) { return nil, nil }
+
+// PreFilter says that verdicts do not last.
+func (pl *TDM) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	gang.Depend(state, gang.OnTime)
+	return nil, nil
+}
+
+// PreFilterExtensions returns nil: the verdict does not depend on other pods.
+func (pl *TDM) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // notRevocable is Volcano's reason.
 var notRevocable = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "not allow to dispatch to revocable node")
