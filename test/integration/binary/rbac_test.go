@@ -110,7 +110,8 @@ func TestTheShippedRulesAreEnough(t *testing.T) {
 	e.Create(t, env.Gang{Name: "fits", Min: 4, Size: 4, CPU: "2"})
 	env.Eventually(t, time.Minute, e.AllBound(t, "fits", 4))
 	e.Create(t, env.Gang{Name: "toobig", Min: 4, Size: 4, CPU: "8"})
-	env.Eventually(t, 30*time.Second, e.Waits(t, "toobig", model.NotEnoughResources))
+	// It is let in if that is decided before its pods are there.
+	env.Eventually(t, 30*time.Second, e.Waits(t, "toobig", model.NotEnoughResources, model.NotAdmitted))
 	env.Eventually(t, 30*time.Second, func() string {
 		events, err := e.Kube.CoreV1().Events(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=PodGroup,reason=Unschedulable"})
 		switch {
