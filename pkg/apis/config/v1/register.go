@@ -26,6 +26,6 @@ func init() {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
-		&BatchQueueArgs{}, &BinpackArgs{}, &GangArgs{}, &NodeGroupArgs{}, &ReclaimArgs{}, &ResourceStrategyFitArgs{})
+		&BatchQueueArgs{}, &BinpackArgs{}, &GangArgs{}, &NodeGroupArgs{}, &ReclaimArgs{}, &ResourceStrategyFitArgs{}, &UsageArgs{})
 	return nil
 }
