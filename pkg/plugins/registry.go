@@ -17,6 +17,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 )
 
 // table has one line a plugin. To add one: create its folder, add its line, add its args to pkg/apis/config if it has any.
@@ -30,6 +31,7 @@ var table = []struct {
 	{mostrequested.Name, func(*engine.Engine) runtime.PluginFactory { return mostrequested.New }},
 	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},
 	{resourcestrategyfit.Name, func(*engine.Engine) runtime.PluginFactory { return resourcestrategyfit.New }},
+	{usage.Name, func(*engine.Engine) runtime.PluginFactory { return usage.New }},
 }
 
 // Registry returns the plugins, all of which share the engine.
