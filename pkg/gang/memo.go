@@ -28,6 +28,25 @@ type memo struct {
 	nodes int
 }
 
+// OutsideKey is where a plugin that decides on nodes by more than the scheduler's snapshot tells about it in PreFilter.
+const OutsideKey fwk.StateKey = "Caldera/Outside"
+
+// Outside numbers what such a plugin sees: candidates are remembered while it is the same.
+type Outside int64
+
+// Clone implements fwk.StateData.
+func (o Outside) Clone() fwk.StateData { return o }
+
+// outside is what the plugins see outside; 0 when none looks there.
+func outside(state fwk.CycleState) Outside {
+	data, err := state.Read(OutsideKey)
+	if err != nil {
+		return 0
+	}
+	o, _ := data.(Outside)
+	return o
+}
+
 // keep remembers the classes of a plan that held.
 func (m *memo) keep(a *attempt) {
 	if m.nodes != len(a.overlay.nodes) || len(m.shapes) > memoShapes || m.shapes == nil {
@@ -58,7 +77,7 @@ func (c *class) adopt(ctx context.Context) error {
 	a := c.attempt
 	m := &a.planner.memo
 	old := m.shapes[c.task.Shape]
-	if old == nil || m.nodes != len(a.overlay.nodes) || !c.state.GetSkipFilterPlugins().Equal(old.state.GetSkipFilterPlugins()) {
+	if old == nil || outside(c.state) != outside(old.state) || m.nodes != len(a.overlay.nodes) || !c.state.GetSkipFilterPlugins().Equal(old.state.GetSkipFilterPlugins()) {
 		return nil
 	}
 	delete(m.shapes, c.task.Shape)

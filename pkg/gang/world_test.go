@@ -4,6 +4,7 @@
 package gang_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -32,7 +34,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
-// world is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile.
+// world is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile and extra ones.
 type world struct {
 	planner *gang.Planner
 	state   *model.State
@@ -51,7 +53,7 @@ type nodeShape struct {
 
 type nodeShapes []nodeShape
 
-func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod) *world {
+func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, extra ...fwk.Plugin) *world {
 	tb.Helper()
 	metrics.Register()
 	var nodes []*corev1.Node
@@ -64,7 +66,12 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod) *world {
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	snapshot := cache.NewSnapshot(running, nodes)
-	f, err := frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), defaultProfile(tb),
+	registry, profile := plugins.NewInTreeRegistry(), defaultProfile(tb)
+	for _, pl := range extra {
+		registry[pl.Name()] = func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return pl, nil }
+		profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, schedulerconfig.Plugin{Name: pl.Name()})
+	}
+	f, err := frameworkruntime.NewFramework(ctx, registry, profile,
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),

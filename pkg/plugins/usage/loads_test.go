@@ -24,6 +24,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 )
@@ -237,6 +238,28 @@ func TestWhatTheFactoryRefuses(t *testing.T) {
 	}
 	if _, err := usage.New(t.Context(), &config.BinpackArgs{}, nil); err == nil || err.Error() != "want args to be of type UsageArgs, got *config.BinpackArgs" {
 		t.Errorf("error is %v", err)
+	}
+}
+
+func TestThePlannerIsToldOfEveryRound(t *testing.T) {
+	pl := usage.Build(argsWith(nil), &changing{}, clock.RealClock{})
+	var got []fwk.StateData
+	for range 3 {
+		state := framework.NewCycleState()
+		if _, status := pl.PreFilter(t.Context(), state, &corev1.Pod{}, nil); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		round, err := state.Read(gang.OutsideKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, round)
+		if err := pl.Ask(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]fwk.StateData{gang.Outside(0), gang.Outside(1), gang.Outside(2)}, got); diff != "" {
+		t.Errorf("rounds (-want,+got)\n%s", diff)
 	}
 }
 

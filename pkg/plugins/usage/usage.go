@@ -18,6 +18,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 )
@@ -29,6 +30,7 @@ type Usage struct {
 }
 
 var (
+	_ fwk.PreFilterPlugin   = &Usage{}
 	_ fwk.FilterPlugin      = &Usage{}
 	_ fwk.ScorePlugin       = &Usage{}
 	_ fwk.SignPlugin        = &Usage{}
@@ -93,6 +95,15 @@ func (pl *Usage) isSchedulableAfterNodeChange(logger klog.Logger, pod *corev1.Po
 	logger.V(5).Info("Node changed and is not too loaded", "pod", klog.KObj(pod), "node", klog.KObj(node))
 	return fwk.Queue, nil
 }
+
+// PreFilter tells the planner of gangs which round decides: what it remembers of nodes holds for that one.
+func (pl *Usage) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	state.Write(gang.OutsideKey, gang.Outside(pl.loads.known.Load().number))
+	return nil, nil
+}
+
+// PreFilterExtensions returns nil: pods that come and go change no verdict.
+func (pl *Usage) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // Filter keeps pods off nodes whose measured load is above a threshold.
 func (pl *Usage) Filter(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
