@@ -96,7 +96,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c.seen = len(a.overlay.added)
 	c.restrict(result)
-	if c.looksAround || c.canFail || c.only != nil || a.evictor != nil || !dependence(c.state).lasts() {
+	if c.looksAround || c.canFail || c.only != nil || a.evictor != nil || dependence(c.state)&OnJob != 0 {
 		return c, nil
 	}
 	err = c.adopt(ctx)

@@ -36,12 +36,7 @@ const (
 	OnPodsElsewhere Dependence = 1 << iota
 	// OnJob: pods of different jobs are treated differently though they ask for the same.
 	OnJob
-	// OnTime: the verdict on a node changes with the time, or with something outside of the cluster.
-	OnTime
 )
-
-// lasts reports whether what was found out for one plan holds for the next one.
-func (d Dependence) lasts() bool { return d&(OnJob|OnTime) == 0 }
 
 // Clone implements fwk.StateData.
 func (d Dependence) Clone() fwk.StateData { return d }
@@ -58,6 +53,29 @@ func Depend(state fwk.CycleState, on Dependence) {
 func dependence(state fwk.CycleState) Dependence {
 	if data, err := state.Read(dependKey); err == nil {
 		return data.(Dependence)
+	}
+	return 0
+}
+
+// seen is a digest of what plugins see besides the snapshot.
+type seen int64
+
+// Clone implements fwk.StateData.
+func (s seen) Clone() fwk.StateData { return s }
+
+const seenKey fwk.StateKey = "caldera/seen"
+
+// See is for plugins that decide on nodes by more than the scheduler's snapshot: the time, or what is outside of the cluster. At
+// PreFilter they number what they see; what was found out for one plan is used for the next while that stays the same.
+func See(state fwk.CycleState, what int64) {
+	const factor = 1_000_003
+	state.Write(seenKey, seen(Seen(state)*factor+what+1))
+}
+
+// Seen is what the plugins of a cycle see, as one number; 0 when none looks further than the snapshot.
+func Seen(state fwk.CycleState) int64 {
+	if data, err := state.Read(seenKey); err == nil {
+		return int64(data.(seen))
 	}
 	return 0
 }

@@ -77,7 +77,6 @@ func TestWhatPluginsSayTheyDependOnIsHeeded(t *testing.T) {
 	}{
 		"on nothing: it is asked no more":    {0, map[string]int{"node-0": 2}},
 		"on the job":                         {gang.OnJob, map[string]int{"node-0": 1, "node-1": 1}},
-		"on the time":                        {gang.OnTime, map[string]int{"node-0": 1, "node-1": 1}},
 		"on pods elsewhere: as for affinity": {gang.OnPodsElsewhere, map[string]int{"node-0": 1, "node-1": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

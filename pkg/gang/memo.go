@@ -44,7 +44,7 @@ func (m *memo) keep(a *attempt) {
 // reusable reports whether the candidates of the class depend on nothing but their nodes and the pod's own spec.
 func (c *class) reusable() bool {
 	return !c.looksAround && !c.canFail && c.only == nil && c.heap.Len() > 0 && c.uses < memoUses && !scoresLookAround(c.state) &&
-		dependence(c.state).lasts()
+		dependence(c.state)&OnJob == 0
 }
 
 // scoresLookAround reports whether a score of the class depends on pods of other nodes.
@@ -59,7 +59,7 @@ func (c *class) adopt(ctx context.Context) error {
 	a := c.attempt
 	m := &a.planner.memo
 	old := m.shapes[c.task.Shape]
-	if old == nil || m.nodes != len(a.overlay.nodes) || !c.state.GetSkipFilterPlugins().Equal(old.state.GetSkipFilterPlugins()) {
+	if old == nil || Seen(c.state) != Seen(old.state) || m.nodes != len(a.overlay.nodes) || !c.state.GetSkipFilterPlugins().Equal(old.state.GetSkipFilterPlugins()) {
 		return nil
 	}
 	delete(m.shapes, c.task.Shape)

@@ -34,7 +34,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
-// world is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile.
+// world is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile and extra ones.
 type world struct {
 	planner *gang.Planner
 	state   *model.State

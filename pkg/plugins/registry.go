@@ -19,6 +19,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tdm"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 )
 
 // table has one line a plugin. To add one: create its folder, add its line, add its args to pkg/apis/config if it has any.
@@ -34,6 +35,7 @@ var table = []struct {
 	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},
 	{resourcestrategyfit.Name, func(*engine.Engine) runtime.PluginFactory { return resourcestrategyfit.New }},
 	{tdm.Name, func(e *engine.Engine) runtime.PluginFactory { return tdm.New(e) }},
+	{usage.Name, func(*engine.Engine) runtime.PluginFactory { return usage.New }},
 }
 
 // Registry returns the plugins, all of which share the engine.

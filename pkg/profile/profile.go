@@ -48,6 +48,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.resourceStrategyFit()
 	t.nodeGroup()
 	t.tdm()
+	t.usage(args.Metrics)
 	if err := t.errs.ToAggregate(); err != nil {
 		return fmt.Errorf("translating the tiers: %w", err)
 	}

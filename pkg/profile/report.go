@@ -127,7 +127,7 @@ var pluginFates = map[string]fate{
 	"resource-strategy-fit":  {Changed, "as binpack"},
 	"nodegroup":              {Same, "weights in the profile are 66 times Volcano's, so that -1 to 150 points fit"},
 	"task-topology":          {Unsupported, "use pod affinity and anti-affinity"},
-	"usage":                  {Unsupported, "nodes are judged by requests"},
+	"usage":                  {Changed, "what is not known is never 0 percent; metrics are read for all nodes at once, and count for 5 minutes from their own time"},
 	"extender":               {Unsupported, "kube-scheduler's own extenders (extenders: in the configuration) filter the nodes of a gang"},
 	"rescheduling":           {Unsupported, "run a descheduler beside it"},
 	"numa-aware":             {Unsupported, "the kubelet's topology manager decides on the node"},

@@ -45,6 +45,8 @@ func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
 		"creates no pods":                     {verbs: "create", on: "pods", namespace: "team", refused: true},
 		"reads nodes":                         {verbs: "get list watch", on: "nodes"},
 		"changes no nodes":                    {verbs: "update patch delete", on: "nodes", refused: true},
+		"reads the load of nodes":             {verbs: "get", on: "nodes/node_cpu_usage_avg.custom.metrics.k8s.io *"},
+		"reads how full nodes are":            {verbs: "get", on: "nodes/node_memory_usage_avg.custom.metrics.k8s.io *"},
 		"reads namespaces":                    {verbs: "get list watch", on: "namespaces"},
 		"reads priority classes":              {verbs: "get list watch", on: "priorityclasses.scheduling.k8s.io"},
 		"reads disruption budgets":            {verbs: "get list watch", on: "poddisruptionbudgets.policy", namespace: "team"},

@@ -15,4 +15,5 @@ const (
 	MostRequested       = "MostRequested"
 	TDM                 = "TDM"
 	Reclaim             = "Reclaim"
+	Usage               = "Usage"
 )

@@ -70,13 +70,7 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 func (pl *TDM) follow(ctx context.Context, state *model.State) {
 	for {
 		now := pl.clock.Now()
-		var next time.Time
-		for _, window := range pl.zones {
-			if at := window.Next(now); next.IsZero() || at.Before(next) {
-				next = at
-			}
-		}
-		timer := pl.clock.NewTimer(next.Sub(now))
+		timer := pl.clock.NewTimer(pl.next(now).Sub(now))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -87,15 +81,28 @@ func (pl *TDM) follow(ctx context.Context, state *model.State) {
 	}
 }
 
+// next is the first time after now at which a window begins or has ended. There is a window.
+func (pl *TDM) next(now time.Time) time.Time {
+	var next time.Time
+	for _, window := range pl.zones {
+		if at := window.Next(now); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
 // Name returns the plugin's name.
 func (pl *TDM) Name() string { return Name }
 
 // EventsToRegister returns no events: the dispatcher knows when nodes change, and is told of the time.
 func (pl *TDM) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) { return nil, nil }
 
-// PreFilter says that verdicts do not last.
+// PreFilter says until when verdicts hold.
 func (pl *TDM) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	gang.Depend(state, gang.OnTime)
+	if len(pl.zones) > 0 {
+		gang.See(state, pl.next(pl.clock.Now()).Unix())
+	}
 	return nil, nil
 }
 

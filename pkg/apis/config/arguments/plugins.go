@@ -42,7 +42,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginRescheduling:         whatever,
 	config.PluginResourceStrategyFit:  errorsOf(DecodeResourceStrategyFit),
 	config.PluginTaskTopology:         errorsOf(DecodeTaskTopology),
-	config.PluginUsage:                whatever,
+	config.PluginUsage:                errorsOf(DecodeUsage),
 }
 
 // Plugins are the names of all plugins that a tier may hold.

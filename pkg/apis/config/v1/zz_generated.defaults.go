@@ -22,6 +22,7 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&NodeGroupArgs{}, func(obj interface{}) { SetObjectDefaults_NodeGroupArgs(obj.(*NodeGroupArgs)) })
 	scheme.AddTypeDefaultingFunc(&ReclaimArgs{}, func(obj interface{}) { SetObjectDefaults_ReclaimArgs(obj.(*ReclaimArgs)) })
 	scheme.AddTypeDefaultingFunc(&ResourceStrategyFitArgs{}, func(obj interface{}) { SetObjectDefaults_ResourceStrategyFitArgs(obj.(*ResourceStrategyFitArgs)) })
+	scheme.AddTypeDefaultingFunc(&UsageArgs{}, func(obj interface{}) { SetObjectDefaults_UsageArgs(obj.(*UsageArgs)) })
 	return nil
 }
 
@@ -47,4 +48,10 @@ func SetObjectDefaults_ReclaimArgs(in *ReclaimArgs) {
 
 func SetObjectDefaults_ResourceStrategyFitArgs(in *ResourceStrategyFitArgs) {
 	SetDefaults_ResourceStrategyFitArgs(in)
+}
+
+func SetObjectDefaults_UsageArgs(in *UsageArgs) {
+	SetDefaults_UsageArgs(in)
+	SetDefaults_UsageEstimator(&in.Estimator)
+	SetDefaults_UsageMetrics(&in.Metrics)
 }

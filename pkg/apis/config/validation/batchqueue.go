@@ -23,6 +23,8 @@ func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs) error
 	all = append(all, plugins(entries)...)
 	all = append(all, conflicts(entries)...)
 	all = append(all, configurations(path.Child("configurations"), args.Configurations)...)
+	_, metrics := arguments.DecodeMetrics(args.Metrics, path.Child("metrics"))
+	all = append(all, metrics...)
 	if d := args.AdmissionTimeout.Duration; d != 0 && d < time.Second {
 		all = append(all, field.Invalid(path.Child("admissionTimeout"), d.String(), "must be 0s, which is for ever, or at least 1s"))
 	}

@@ -22,22 +22,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 )
 
-// metrics are the keys of the section metrics (Volcano pkg/scheduler/metrics/source).
-var metrics = []string{
-	"type", "address", "interval", "tls.insecureSkipVerify", "elasticsearch.index", "elasticsearch.hostnameFieldName",
-	"elasticsearch.username", "elasticsearch.password",
-}
-
 // sections are the keys of the file.
 var sections = []string{"actions", "tiers", "configurations", "metrics"}
 
-// Parse reads and validates a file. What is absent has Volcano's built-in default; the section metrics is checked and
-// not used. The error tells everything that is wrong, as an Aggregate of field errors if the file is YAML at all.
+// Parse reads and validates a file. What is absent has Volcano's built-in default. The error tells everything that is wrong, as an Aggregate of field errors if the file is YAML at all.
 func Parse(data []byte) (*config.BatchQueueArgs, error) {
 	content, err := document(data)
 	if err != nil {
@@ -50,6 +44,7 @@ func Parse(data []byte) (*config.BatchQueueArgs, error) {
 	if err := v1.Convert_v1_BatchQueueArgs_To_config_BatchQueueArgs(written, args, nil); err != nil {
 		return nil, fmt.Errorf("converting the configuration: %w", err)
 	}
+	args.Metrics = r.collected
 	if err := r.with(validation.ValidateBatchQueueArgs(nil, args)); err != nil {
 		return nil, err
 	}
@@ -88,6 +83,8 @@ func isNull(value []byte) bool { return len(value) == 0 || string(value) == "nul
 // reader takes a file apart and collects what is not as it should be.
 type reader struct {
 	errs field.ErrorList
+	// collected is the section metrics, which BatchQueueArgs of a file for kube-scheduler do not have.
+	collected map[string]string
 }
 
 // file reads the whole file.
@@ -107,7 +104,7 @@ func (r *reader) file(content []byte) *v1.BatchQueueArgs {
 	for i, entry := range r.list(list, section["configurations"]) {
 		written.Configurations = append(written.Configurations, r.configuration(list.Index(i), entry))
 	}
-	r.metrics(field.NewPath("metrics"), section["metrics"])
+	r.collected = r.metrics(field.NewPath("metrics"), section["metrics"])
 	return written
 }
 
@@ -152,14 +149,30 @@ func (r *reader) configuration(path *field.Path, entry json.RawMessage) v1.Actio
 	return c
 }
 
-// metrics checks the section metrics.
-func (r *reader) metrics(path *field.Path, section json.RawMessage) {
-	keys := r.object(path, section, metrics...)
+// metrics reads the section metrics. Volcano wants strings; a bare number or flag is as good.
+func (r *reader) metrics(path *field.Path, section json.RawMessage) map[string]string {
+	var values map[string]string
+	keys := r.object(path, section, arguments.MetricsKeys()...)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if value := keys[key]; bytes.ContainsAny(value[:1], "{[") {
+		value := keys[key]
+		text := string(value)
+		switch {
+		case isNull(value):
+			continue
+		case bytes.ContainsAny(value[:1], "{["):
 			r.invalid(path.Key(key), value, "must be a string")
+			continue
+		case json.Unmarshal(value, &text) != nil:
+			text = string(value)
+		}
+		if values == nil {
+			values = map[string]string{}
+		}
+		if slices.Contains(arguments.MetricsKeys(), key) { // The others are told already.
+			values[key] = text
 		}
 	}
+	return values
 }
 
 // object reads a map, which may have these keys only.

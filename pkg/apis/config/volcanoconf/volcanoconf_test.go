@@ -73,6 +73,9 @@ func read() map[string]config.BatchQueueArgs {
 			Configurations: []config.ActionConfiguration{{Name: config.Preempt, Arguments: arguments{
 				"enableTopologyAwarePreemption": raw(`"true"`), "topologyAwarePreemptWorkerNum": raw(`"8"`),
 			}}},
+			Metrics: map[string]string{
+				"type": "prometheus", "address": "http://prometheus.monitoring:9090", "interval": "30s", "tls.insecureSkipVerify": "true",
+			},
 		},
 		"without-enqueue.conf": {
 			Actions: []config.Action{config.Allocate, config.Backfill},
@@ -237,7 +240,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"an action as a number":  {"configurations: [{name: 5}]", []string{`configurations[0].name: Invalid value: 5: must be a string`}},
 		"arguments as a list":    {"configurations: [{name: preempt, arguments: [a]}]", []string{`configurations[0].arguments: Invalid value: ["a"]: must be a map`}},
 		"a metric as a list":     {"metrics: {type: [prometheus]}", []string{`metrics[type]: Invalid value: ["prometheus"]: must be a string`}},
-		"metrics as a name":      {"metrics: prometheus", []string{`metrics: Invalid value: "prometheus": must be a map with the keys ` + "type, address, interval, tls.insecureSkipVerify, elasticsearch.index, elasticsearch.hostnameFieldName, elasticsearch.username, elasticsearch.password"}},
+		"metrics as a name":      {"metrics: prometheus", []string{`metrics: Invalid value: "prometheus": must be a map with the keys ` + "type, address, interval, timeout, tls.insecureSkipVerify, prometheus.nodeLabel, elasticsearch.index, elasticsearch.hostnameFieldName, elasticsearch.username, elasticsearch.password"}},
 		"a list for a file":      {"- actions: allocate", []string{`the configuration is [{"actions":"allocate"}]; it must be a map with the keys actions, tiers, configurations, metrics`}},
 		"two documents":          {"actions: allocate\n---\ntiers: []\n", []string{"the configuration is more than one YAML document; remove the line ---"}},
 		"what validation checks": {"tiers: [{plugins: [{name: proportion}, {name: capacity}]}]", []string{`tiers[0].plugins[1].name: Invalid value: "capacity": conflicts with proportion at tiers[0].plugins[0]: both say what a queue may have; remove one of them`}},

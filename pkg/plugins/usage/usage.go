@@ -1,0 +1,150 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package usage is the plugin Usage: pods keep off nodes whose cores or memory are really in use, as monitoring tells.
+package usage
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+)
+
+// Usage filters and scores nodes by their loads.
+type Usage struct {
+	args  config.UsageArgs
+	loads *loads
+}
+
+var (
+	_ fwk.PreFilterPlugin   = &Usage{}
+	_ fwk.FilterPlugin      = &Usage{}
+	_ fwk.ScorePlugin       = &Usage{}
+	_ fwk.SignPlugin        = &Usage{}
+	_ fwk.EnqueueExtensions = &Usage{}
+)
+
+// Name is the plugin's name in a KubeSchedulerConfiguration.
+const Name = names.Usage
+
+// The reasons, in Volcano's words (pkg/scheduler/plugins/usage/usage.go).
+const (
+	reasonCPU    = "the CPU load of the node exceeds the upper limit."
+	reasonMemory = "the memory load of the node exceeds the upper limit."
+)
+
+// New is the factory of the plugin. The source is asked until the context ends.
+func New(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	args, ok := obj.(*config.UsageArgs)
+	if !ok {
+		return nil, fmt.Errorf("want args to be of type UsageArgs, got %T", obj)
+	}
+	if err := validation.ValidateUsageArgs(nil, args); err != nil {
+		return nil, err
+	}
+	options := source.Options{Metrics: args.Metrics}
+	if handle != nil {
+		options.Cluster = handle.KubeConfig()
+	}
+	from, err := source.New(options)
+	if err != nil {
+		return nil, err
+	}
+	pl := build(args, from, clock.RealClock{})
+	go pl.loads.follow(ctx)
+	return pl, nil
+}
+
+func build(args *config.UsageArgs, from source.Source, c clock.WithTicker) *Usage {
+	return &Usage{args: *args, loads: newLoads(from, c, args.Metrics.Interval.Duration, args.Metrics.Timeout.Duration)}
+}
+
+// Name returns the plugin's name.
+func (pl *Usage) Name() string { return Name }
+
+// EventsToRegister are those of nodes. That a node cools down is no event; any change of it is an occasion to look.
+func (pl *Usage) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	return []fwk.ClusterEventWithHint{
+		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: pl.isSchedulableAfterNodeChange},
+	}, nil
+}
+
+// isSchedulableAfterNodeChange reports whether the node takes pods now.
+func (pl *Usage) isSchedulableAfterNodeChange(logger klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+	_, node, err := util.As[*corev1.Node](oldObj, newObj)
+	if err != nil {
+		return fwk.Queue, err
+	}
+	if reason := pl.hot(node); reason != "" {
+		logger.V(5).Info("Node changed and is too loaded", "pod", klog.KObj(pod), "node", klog.KObj(node), "reason", reason)
+		return fwk.QueueSkip, nil
+	}
+	logger.V(5).Info("Node changed and is not too loaded", "pod", klog.KObj(pod), "node", klog.KObj(node))
+	return fwk.Queue, nil
+}
+
+// PreFilter tells the planner of gangs which round decides: what it remembers of nodes holds for that one.
+func (pl *Usage) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	gang.See(state, pl.loads.known.Load().number)
+	return nil, nil
+}
+
+// PreFilterExtensions returns nil: pods that come and go change no verdict.
+func (pl *Usage) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// Filter keeps pods off nodes whose measured load is above a threshold.
+func (pl *Usage) Filter(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
+	if reason := pl.hot(info.Node()); reason != "" {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
+	}
+	return nil
+}
+
+// hot is why a node takes no pods; empty when it does. A load that is not known is no reason.
+func (pl *Usage) hot(node *corev1.Node) string {
+	load := pl.loads.of(node)
+	switch {
+	case pl.loads.fresh(load.CPU) && load.CPU.Percent > pl.args.CPUThreshold:
+		return reasonCPU
+	case pl.loads.fresh(load.Memory) && load.Memory.Percent > pl.args.MemoryThreshold:
+		return reasonMemory
+	}
+	return ""
+}
+
+// Score is how much of the node is idle, in percent. It is 0 when a load that counts is not known.
+func (pl *Usage) Score(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
+	return int64(math.Round(pl.idle(info) * float64(fwk.MaxScore))), nil
+}
+
+// idle is how much of the node is idle, 0 to 1, by what was measured and by what pods that came since may use.
+func (pl *Usage) idle(info fwk.NodeInfo) float64 {
+	load := pl.loads.of(info.Node())
+	if pl.args.CPUWeight > 0 && !pl.loads.fresh(load.CPU) || pl.args.MemoryWeight > 0 && !pl.loads.fresh(load.Memory) {
+		return 0
+	}
+	f := fillOf(info, load, &pl.args, pl.loads.clock.Now())
+	cpu, memory := f.utilization()
+	return mean(&pl.args, 1-cpu, 1-memory)
+}
+
+// ScoreExtensions returns nil: scores are not normalised, because that would change their proportion to other plugins'.
+func (pl *Usage) ScoreExtensions() fwk.ScoreExtensions { return nil }
+
+// SignPod says that all pods are alike as far as this plugin goes.
+func (pl *Usage) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	return nil, nil
+}

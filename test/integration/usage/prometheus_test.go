@@ -1,0 +1,138 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package usage_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// prebuilt is the environment variable that names a Prometheus; without it one is built, which takes about five minutes of
+// processor time at first and a second afterwards.
+const prebuilt = "CALDERA_PROMETHEUS"
+
+// binary is the path of Prometheus.
+func binary(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv(prebuilt); path != "" {
+		return path
+	}
+	path, err := filepath.Abs("../../../_output/bin/prometheus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The tag leaves out what finds targets in clouds.
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "remove_all_sd", "-o", path, "github.com/prometheus/prometheus/cmd/prometheus")
+	build.Dir, build.Env = "server", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building Prometheus: %v\n%s", err, out)
+	}
+	return path
+}
+
+// exporter serves what node_exporter does, for nodes whose loads a test makes up.
+type exporter struct {
+	mu    sync.Mutex
+	nodes map[string]made
+	start time.Time
+}
+
+// made is what a node is made to use, as fractions. A total of 0 makes the part in use 0/0.
+type made struct{ cpu, memory, total float64 }
+
+func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, ok := e.nodes[strings.TrimPrefix(r.URL.Path, "/")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	busy := time.Since(e.start).Seconds() * n.cpu
+	idle := time.Since(e.start).Seconds() * (1 - n.cpu)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	fmt.Fprint(w, "# TYPE node_cpu_seconds_total counter\n")
+	for core := range 2 {
+		fmt.Fprintf(w, "node_cpu_seconds_total{cpu=\"%d\",mode=\"idle\"} %f\nnode_cpu_seconds_total{cpu=\"%d\",mode=\"user\"} %f\n", core, idle, core, busy)
+	}
+	fmt.Fprintf(w, "# TYPE node_memory_MemTotal_bytes gauge\nnode_memory_MemTotal_bytes %f\n", n.total)
+	fmt.Fprintf(w, "# TYPE node_memory_MemAvailable_bytes gauge\nnode_memory_MemAvailable_bytes %f\n", n.total*(1-n.memory))
+}
+
+// forget lets a node be down.
+func (e *exporter) forget(node string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.nodes, node)
+}
+
+// The nodes of the first job have their names for instances; that of the second keeps its address.
+const scraping = `
+global: {scrape_interval: 500ms, scrape_timeout: 400ms}
+scrape_configs:
+- job_name: named
+  static_configs: [{targets: [hot, full, idle, broken, leaving]}]
+  relabel_configs:
+  - {source_labels: [__address__], target_label: instance}
+  - {source_labels: [__address__], target_label: __metrics_path__, replacement: /$1}
+  - {target_label: __address__, replacement: "%[1]s"}
+- job_name: plain
+  metrics_path: /plain
+  static_configs: [{targets: ["%[1]s"]}]
+`
+
+// startPrometheus runs Prometheus on the exporter until the test ends, and returns its URL.
+func startPrometheus(t *testing.T, e *exporter) string {
+	t.Helper()
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	target, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "prometheus.yml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, scraping, target.Host), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	logs, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), binary(t), "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+address)
+	command.Stdout, command.Stderr = logs, logs
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Wait() // It was killed.
+		if text, err := os.ReadFile(logs.Name()); err == nil && t.Failed() {
+			t.Logf("Prometheus wrote\n%s", text)
+		}
+	})
+	return "http://" + address
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
