@@ -47,6 +47,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.binpack()
 	t.resourceStrategyFit()
 	t.nodeGroup()
+	t.extender()
 	if err := t.errs.ToAggregate(); err != nil {
 		return fmt.Errorf("translating the tiers: %w", err)
 	}

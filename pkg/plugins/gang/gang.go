@@ -166,7 +166,7 @@ func pinOf(state fwk.CycleState) *pin {
 
 // PreFilter plans the turn if the pod leads it, and pins the pod to its planned node.
 func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if planning(state) {
+	if engine.Planning(state) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	entry := pl.engine.Dispatcher.Enter(pod.UID)
@@ -192,6 +192,9 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
 		Nominated: pl.engine.State.Nominated(),
 	}
+	if reason, again := pl.engine.Shut(); reason != (model.Reason{}) {
+		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
+	}
 	plan, err := gang.Plan{Reason: entry.Limit}, error(nil)
 	if entry.Limit == (model.Reason{}) {
 		plan, err = pl.planner.Plan(ctx, request)
@@ -205,6 +208,9 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner})
 		return "", fwk.NewStatus(fwk.Unschedulable, pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message)
 	}
+	if reason, again := pl.engine.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
+		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
+	}
 	pl.engine.Unnominate(job, plan.Placements)
 	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
 	for i, p := range plan.Placements {
@@ -216,6 +222,14 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		return "", fwk.NewStatus(fwk.Unschedulable, "no node fits it; other members of its job start without it")
 	}
 	return node, nil
+}
+
+// withhold refuses a turn whatever room there is.
+func (pl *Gang) withhold(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, refusal *Refusal) *fwk.Status {
+	klog.FromContext(ctx).V(3).Info("Job may not start", "job", refusal.Request.Job.Key, "reason", refusal.Reason.Text())
+	refusal.Withheld, refusal.Planner = true, pl.planner
+	state.Write(refusalKey, refusal)
+	return fwk.NewStatus(fwk.Unschedulable, pl.engine.Dispatcher.Settled(pod.UID, refusal.Reason).Message)
 }
 
 // PreFilterExtensions returns nil: the pin does not depend on other pods.
@@ -247,7 +261,7 @@ func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev
 
 // Reserve records in the model that the pod holds its node.
 func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
-	if !planning(state) {
+	if !engine.Planning(state) {
 		pl.engine.State.Assume(pod.UID, nodeName)
 	}
 	return nil
@@ -255,7 +269,7 @@ func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 
 // Unreserve takes the reservation back and has the job planned again.
 func (pl *Gang) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
-	if !planning(state) {
+	if !engine.Planning(state) {
 		pl.engine.State.Forget(pod.UID)
 		pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))
 	}

@@ -11,22 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 )
-
-// planKey marks the cycle states that the planner hands to plugins.
-const planKey fwk.StateKey = Name + "/plan"
-
-// plan is the mark.
-type plan struct{}
-
-// Clone implements fwk.StateData.
-func (plan) Clone() fwk.StateData { return plan{} }
-
-// planning reports whether a plugin is run by the planner and not by the scheduling cycle of a pod.
-func planning(state fwk.CycleState) bool {
-	_, err := state.Read(planKey)
-	return err == nil
-}
 
 // newPlanner gives the planner what it needs of a profile.
 func newPlanner(f framework.Framework, order gang.TaskOrder) *gang.Planner {
@@ -36,7 +22,7 @@ func newPlanner(f framework.Framework, order gang.TaskOrder) *gang.Planner {
 		Order:     order,
 		NewState: func() fwk.CycleState {
 			state := framework.NewCycleState()
-			state.Write(planKey, plan{})
+			engine.MarkPlan(state)
 			return state
 		},
 		NewPodInfo:         func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },

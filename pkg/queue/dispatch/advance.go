@@ -94,7 +94,7 @@ func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 
 // join puts a job into the lot of its like. A job that changed is not parked for what it asked before.
 func (d *Dispatcher) join(w *waiting) {
-	key := keyOf(w.job.Job)
+	key := keyOf(w.job.Job, d.cfg.Policies.AloneInTurns())
 	if w.lot != nil && w.lot.key != key {
 		d.leave(w)
 	}

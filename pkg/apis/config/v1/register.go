@@ -26,6 +26,6 @@ func init() {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
-		&BatchQueueArgs{}, &BinpackArgs{}, &GangArgs{}, &NodeGroupArgs{}, &ReclaimArgs{}, &ResourceStrategyFitArgs{})
+		&BatchQueueArgs{}, &BinpackArgs{}, &ExtenderArgs{}, &GangArgs{}, &NodeGroupArgs{}, &ReclaimArgs{}, &ResourceStrategyFitArgs{})
 	return nil
 }
