@@ -4,6 +4,8 @@
 package policy
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
@@ -40,6 +42,14 @@ type Particular interface {
 	AloneInTurns() bool
 }
 
+// Impatient is to be asked again though nothing happens.
+type Impatient interface {
+	// Again is when; zero: never.
+	Again() time.Time
+	// Asked says that it is about to be asked again, so that the time is over.
+	Asked()
+}
+
 // Chooser chooses the victims of a trial among all its candidates at once. The trial says that it has to be asked, and is
 // given the answer.
 type Chooser interface {
@@ -54,6 +64,7 @@ const whyOutside = "the extender does not choose it"
 type outsiders struct {
 	withholders []Withholder
 	witnesses   []Witness
+	impatient   []Impatient
 	// alone: jobs are told apart in admission, and for turns.
 	aloneInAdmission, aloneInTurns bool
 }
@@ -61,6 +72,7 @@ type outsiders struct {
 func (o *outsiders) register(p *config.TierPlugin, policy any) {
 	enter(&o.withholders, policy, p.Enabled(config.EnableOverused))
 	enter(&o.witnesses, policy, p.Enabled(config.EnableJobEnqueued))
+	enter(&o.impatient, policy, true)
 	if h, ok := policy.(Particular); ok {
 		o.aloneInAdmission = o.aloneInAdmission || h.AloneInAdmission()
 		o.aloneInTurns = o.aloneInTurns || h.AloneInTurns()
@@ -81,6 +93,23 @@ func (o *outsiders) Withheld(q *account.Queue) model.Reason {
 func (o *outsiders) Entered(job *model.Job) {
 	for _, h := range o.witnesses {
 		h.Entered(job)
+	}
+}
+
+// Again is when somebody outside is to be asked again though nothing happens; zero: never.
+func (o *outsiders) Again() (first time.Time) {
+	for _, h := range o.impatient {
+		if at := h.Again(); first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// Asked says that all outside are about to be asked again.
+func (o *outsiders) Asked() {
+	for _, h := range o.impatient {
+		h.Asked()
 	}
 }
 

@@ -165,8 +165,8 @@ func (v *Voter) whole(job *model.Job) *model.Job {
 func (v *Voter) sessions(ctx context.Context) {
 	ticker := v.cfg.Clock.NewTicker(hold)
 	defer ticker.Stop()
-	for {
-		opened := v.open(ctx)
+	for first := true; ; first = false {
+		opened := v.open(ctx, first)
 		select {
 		case <-ctx.Done():
 			v.close(context.WithoutCancel(ctx), opened)
@@ -179,7 +179,7 @@ func (v *Voter) sessions(ctx context.Context) {
 
 // open tells that a session opens. Until it succeeds nothing starts, unless the extender may fail; in Volcano the session
 // would go on without it.
-func (v *Voter) open(ctx context.Context) (opened bool) {
+func (v *Voter) open(ctx context.Context, first bool) (opened bool) {
 	verb := v.cfg.Args.OnSessionOpenVerb
 	if verb == "" {
 		return true
@@ -198,6 +198,11 @@ func (v *Voter) open(ctx context.Context) (opened bool) {
 	v.mu.Unlock()
 	if changed {
 		v.cfg.Changed()
+	}
+	if first && !v.cfg.Args.Args.Ignorable {
+		v.mu.Lock()
+		v.inquiries--
+		v.mu.Unlock()
 	}
 	return err == nil
 }

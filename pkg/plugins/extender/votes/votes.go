@@ -8,6 +8,7 @@ package votes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -54,10 +55,10 @@ type Voter struct {
 	// mu guards what follows; it is never held while calling out.
 	mu      sync.Mutex
 	answers map[any]*answer
-	// inquiries is how many questions are on their way, or answered and not made known.
+	// inquiries is how many questions are on their way, or answered and not made known; the first session is one.
 	inquiries int
-	// again: somebody was rejected, and is to ask again.
-	again bool
+	// again is when somebody who was rejected is to ask again, zero for never; swept when answers were dropped last.
+	again, swept time.Time
 	// shut says why everything is refused; the zero Reason when it is not.
 	shut model.Reason
 }
@@ -80,6 +81,7 @@ var (
 	_ policy.Witness    = &Voter{}
 	_ policy.Particular = &Voter{}
 	_ policy.Chooser    = &Voter{}
+	_ policy.Impatient  = &Voter{}
 )
 
 // New returns a voter that asks until the context ends.
@@ -90,42 +92,47 @@ func New(ctx context.Context, cfg Config) *Voter {
 	}
 	if cfg.Args.OnSessionOpenVerb != "" && !cfg.Args.Args.Ignorable {
 		v.shut = withheld("the session of the extender at %s is not open yet", v.client.URL(cfg.Args.OnSessionOpenVerb))
+		// Not the same reason as a failure, which is news.
+		v.shut.Subject = "opening"
+		v.inquiries++
 	}
 	return v
 }
 
-// Run has those who were rejected ask again from time to time, and keeps the sessions of the extender, until the context
-// ends.
+// Run keeps the sessions of the extender until the context ends.
 func (v *Voter) Run(ctx context.Context) {
 	if v.cfg.Args.OnSessionOpenVerb+v.cfg.Args.OnSessionCloseVerb != "" {
-		go v.sessions(ctx)
-	}
-	ticker := v.cfg.Clock.NewTicker(hold)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-		if v.sweep() {
-			v.cfg.Changed()
-		}
+		v.sessions(ctx)
 	}
 }
 
-// sweep drops what nobody wants, and reports whether somebody is to ask again.
-func (v *Voter) sweep() (again bool) {
+// Again is when somebody who was rejected is to ask again; zero: never.
+func (v *Voter) Again() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now := v.cfg.Clock.Now()
-	for key, a := range v.answers {
-		if !a.asking && now.Sub(a.wanted) >= forget {
-			delete(v.answers, key)
-		}
+	return v.again
+}
+
+// Asked says that all who were rejected ask again.
+func (v *Voter) Asked() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.again = time.Time{}
+}
+
+// answerTo is what was answered to a question so far. What nobody has wanted for a while is dropped.
+func (v *Voter) answerTo(key any, now time.Time) *answer {
+	if now.Sub(v.swept) >= forget {
+		v.swept = now
+		maps.DeleteFunc(v.answers, func(_ any, a *answer) bool { return !a.asking && now.Sub(a.wanted) >= forget })
 	}
-	again, v.again = v.again, false
-	return again
+	a := v.answers[key]
+	if a == nil {
+		a = &answer{}
+		v.answers[key] = a
+	}
+	a.wanted = now
+	return a
 }
 
 // vote is what the extender says to a question on a version of an object. An answer that permits stands for a while. One
@@ -137,12 +144,7 @@ func (v *Voter) vote(key, version any, ask func(context.Context) (policy.Vote, m
 		return policy.Reject, v.shut
 	}
 	now := v.cfg.Clock.Now()
-	a := v.answers[key]
-	if a == nil {
-		a = &answer{}
-		v.answers[key] = a
-	}
-	a.wanted = now
+	a := v.answerTo(key, now)
 	fits := !a.at.IsZero() && a.version == version
 	fresh := fits && now.Sub(a.at) < hold
 	if !fresh && !a.asking {
@@ -150,8 +152,8 @@ func (v *Voter) vote(key, version any, ask func(context.Context) (policy.Vote, m
 		v.inquiries++
 		go v.inquire(a, version, ask)
 	}
-	if fits && a.vote == policy.Reject {
-		v.again = true
+	if again := a.at.Add(hold); fresh && a.vote == policy.Reject && (v.again.IsZero() || again.Before(v.again)) {
+		v.again = again
 	}
 	if fresh || fits && a.vote == policy.Reject {
 		return a.vote, a.reason
