@@ -171,8 +171,7 @@ func (c *court) register(name string, policy any) {
 	} else if s, ok := policy.(acrossSelector); ok {
 		selects = s.selectAcross
 	}
-	// Volcano's actions on whole jobs do not ask extenders (UnifiedEvictable).
-	if o, ok := policy.(Chooser); ok && c.abstained != nil && !c.ofGangs() && o.Chooses(c.inside()) {
+	if o, ok := policy.(Chooser); ok && c.abstained != nil && o.Chooses(c.inside()) {
 		selects = selectOutside
 	}
 	if selects != nil && !c.decided {

@@ -79,6 +79,9 @@ func (o *outsiders) register(p *config.TierPlugin, policy any) {
 	}
 }
 
+// MayWithhold reports whether somebody outside keeps queues from turns.
+func (o *outsiders) MayWithhold() bool { return len(o.withholders) > 0 }
+
 // Withheld says why somebody outside keeps a queue from turns; the zero Reason when nobody does.
 func (o *outsiders) Withheld(q *account.Queue) model.Reason {
 	for _, h := range o.withholders {

@@ -55,7 +55,8 @@ type Engine struct {
 	complete chan struct{}
 	leading  chan struct{}
 	leadOnce sync.Once
-	// mu guards policies, votes, timeout, evicting, evictionArgs and start, which plugin factories set.
+	refusers []func(*corev1.Pod) bool
+	// mu guards policies, votes, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
 	mu           sync.Mutex
 	start        func() error
 	evicting     []config.Action

@@ -132,5 +132,6 @@ func (e *Engine) Choose(ctx context.Context, action config.Action, lead *corev1.
 		}
 	}
 	slices.SortFunc(candidates, func(a, b *model.Task) int { return cmp.Compare(a.UID, b.UID) })
-	trial.Answer(e.votes.Choose(ctx, action == config.Preempt, evictor, candidates))
+	inside := action == config.Preempt || action == config.GangPreempt
+	trial.Answer(e.votes.Choose(ctx, inside, evictor, candidates))
 }

@@ -62,7 +62,9 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 		if err := validation.ValidateExtenderArgs(nil, args); err != nil {
 			return nil, err
 		}
-		return &Extender{engine: e, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}, nil
+		pl := &Extender{engine: e, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}
+		e.MayRefuse(func(pod *corev1.Pod) bool { return pl.asks(args.AllocateFuncVerb, pod) })
+		return pl, nil
 	}
 }
 

@@ -79,7 +79,7 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 			handle:  f,
 			engine:  e,
 			args:    *args,
-			planner: newPlanner(f, e.CompareTasks),
+			planner: newPlanner(f, e),
 			binder:  binder.(fwk.BindPlugin),
 			slots:   newSlots(int(args.BindConcurrency)),
 		}, nil

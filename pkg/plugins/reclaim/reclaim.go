@@ -128,6 +128,10 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 	if len(statement.Placements) == 0 {
 		return false, statement.Why, nil
 	}
+	if reason, again := pl.engine.Ready(ctx, job, statement.Placements); reason != (model.Reason{}) {
+		refusal.Again = dispatch.Earliest(refusal.Again, again)
+		return false, reason.Message, nil
+	}
 	if err := ev.Commit(ctx, action, trial.Rule(), job, statement); err != nil {
 		return false, "", err
 	}

@@ -157,7 +157,7 @@ func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 
 // withheld says why somebody outside keeps the job's queue from turns. Pods that ask for nothing are kept from nothing.
 func (d *Dispatcher) withheld(job *model.Job) model.Reason {
-	if job.Need().BestEffort() {
+	if !d.cfg.Policies.MayWithhold() || job.Need().BestEffort() {
 		return model.Reason{}
 	}
 	return d.cfg.Policies.Withheld(d.queueOf(job))

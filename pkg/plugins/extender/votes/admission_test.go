@@ -4,6 +4,7 @@
 package votes_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -173,5 +174,24 @@ func TestSessions(t *testing.T) {
 	} {
 		o.objects = two + group("before", "default", "", "n", 1)
 		t.Run(name, o.run)
+	}
+}
+
+func TestAGangOfWhichOneMemberIsRefused(t *testing.T) {
+	gang := strings.Replace(group("gang", "default", "", "", 2), "minMember: 1", "minMember: 2", 1)
+	o := outcome{
+		verbs: []string{"allocateFunc", "deallocateFunc"}, objects: node("n", 4) + gang,
+		answers: map[string]func(question, int) string{"allocateFunc": func(q question, _ int) string {
+			if q.Task.Name == "gang-1" {
+				return `{"errorMessage": "no license"}`
+			}
+			return "{}"
+		}},
+		least: map[string]int{"allocateFunc": 2},
+	}
+	for _, line := range o.play(t) {
+		if strings.HasPrefix(line, "gang-") && !strings.HasSuffix(line, " -") {
+			t.Errorf("a member was bound: %s", line)
+		}
 	}
 }

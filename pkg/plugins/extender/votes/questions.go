@@ -72,6 +72,10 @@ func (v *Voter) Entered(job *model.Job) {
 		return
 	}
 	go func() {
+		if !v.enter() {
+			return
+		}
+		defer v.leave()
 		if err := v.client.Call(v.background, verb, protocol.OfJob{Job: protocol.JobOf(v.whole(job))}, &struct{}{}); err != nil {
 			klog.FromContext(v.background).Error(err, "Extender was not told that a job was let into its queue", "job", job.Key)
 		}

@@ -163,13 +163,11 @@ func (v *Voter) vote(key, version any, ask func(context.Context) (policy.Vote, m
 
 // inquire asks, and has the scheduler ask again.
 func (v *Voter) inquire(a *answer, version any, ask func(context.Context) (policy.Vote, model.Reason)) {
-	select {
-	case <-v.background.Done():
+	if !v.enter() {
 		return
-	case v.slots <- struct{}{}:
 	}
 	vote, reason := ask(v.background)
-	<-v.slots
+	v.leave()
 	v.mu.Lock()
 	a.version, a.vote, a.reason, a.at, a.asking = version, vote, reason, v.cfg.Clock.Now(), false
 	v.mu.Unlock()
@@ -178,6 +176,18 @@ func (v *Voter) inquire(a *answer, version any, ask func(context.Context) (polic
 	v.inquiries--
 	v.mu.Unlock()
 }
+
+// enter waits until a question may be asked in the background; it fails when the scheduler ends.
+func (v *Voter) enter() bool {
+	select {
+	case <-v.background.Done():
+		return false
+	case v.slots <- struct{}{}:
+		return true
+	}
+}
+
+func (v *Voter) leave() { <-v.slots }
 
 // Asking reports whether the extender is being asked in the background.
 func (v *Voter) Asking() bool {

@@ -28,6 +28,7 @@ var noon = time.Date(2026, time.August, 15, 12, 0, 0, 0, time.UTC)
 // question is what the tests read of a question.
 type question struct {
 	Job      job
+	Task     task
 	Queue    struct{ Name string }
 	Evictor  struct{ Name string }
 	Evictees []task
