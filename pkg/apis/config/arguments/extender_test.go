@@ -37,7 +37,8 @@ func TestDecodeExtender(t *testing.T) {
 				},
 				OnSessionOpenVerb: "e", OnSessionCloseVerb: "f", PreemptableVerb: "g", ReclaimableVerb: "h", JobEnqueueableVerb: "i", JobEnqueuedVerb: "j",
 				QueueOverusedVerb: "k", JobReadyVerb: "l",
-			}, nil,
+			},
+			nil,
 		},
 		"verbs without a URL": {
 			"{extender.jobReadyVerb: ready}", with(func(e *arguments.Extender) { e.JobReadyVerb = "ready" }),

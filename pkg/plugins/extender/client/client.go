@@ -85,8 +85,7 @@ func reason(err error) error {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return errors.New("no answer in time; raise httpTimeout if the extender needs longer")
 	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return fmt.Errorf("%w: it may have %d bytes", err, most)
 	}
 	if inner := errors.Unwrap(err); inner != nil {
