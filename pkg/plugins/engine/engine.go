@@ -55,8 +55,10 @@ type Engine struct {
 	complete chan struct{}
 	leading  chan struct{}
 	leadOnce sync.Once
-	refusers []func(*corev1.Pod) bool
-	// mu guards policies, votes, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
+	// placesOutside: the extender of the tiers is asked about nodes.
+	placesOutside bool
+	refusers      []func(*corev1.Pod) bool
+	// mu guards policies, votes, placesOutside, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
 	mu           sync.Mutex
 	start        func() error
 	evicting     []config.Action

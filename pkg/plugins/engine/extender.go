@@ -35,6 +35,7 @@ func (e *Engine) outside(ctx context.Context, handle fwk.Handle, args *config.Ba
 				continue
 			}
 			decoded, errs := arguments.DecodeExtender(entry, field.NewPath("tiers").Index(i).Child("plugins").Index(k))
+			e.placesOutside = decoded.Places()
 			if err := errs.ToAggregate(); err != nil || !decoded.Votes() {
 				return nil, err
 			}
@@ -84,6 +85,13 @@ func (e *Engine) session(handle fwk.Handle) (protocol.Session, error) {
 		s.Queues[q.Name] = protocol.QueueOf(q)
 	}
 	return s, nil
+}
+
+// PlacesOutside reports whether the extender of the tiers is asked about nodes, which is the plugin Extender's to do.
+func (e *Engine) PlacesOutside() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.placesOutside
 }
 
 // Asking reports whether an extender is being asked for its vote.

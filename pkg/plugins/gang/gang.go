@@ -120,6 +120,10 @@ func (pl *Gang) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, e
 		complain("plugin %s must be the first at postFilter, behind %s if that is enabled, where the order is %v: list them so at postFilter and at multiPoint",
 			Name, names.Reclaim, order)
 	}
+	if pl.engine.PlacesOutside() && !sets.New(listed(plugins.Filter)...).Has(names.Extender) {
+		complain("the tiers have an extender with verbs about nodes, and plugin %s, which asks these, is not enabled: enable it at multiPoint with the same verbs in its args, or take them out of the tiers",
+			names.Extender)
+	}
 	for point, set := range map[string]schedulerconfig.PluginSet{
 		"filter": plugins.Filter, "postFilter": plugins.PostFilter, "reserve": plugins.Reserve, "permit": plugins.Permit,
 	} {
