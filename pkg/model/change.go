@@ -36,6 +36,10 @@ const (
 	PodStarted
 	// EvictionAnswered: the API server has made a pod leave that this process decided to evict, or the pod stays.
 	EvictionAnswered
+	// OutsideAnswered: somebody outside the process who votes on jobs and queues has answered, or is to be asked again.
+	OutsideAnswered
+	// JudgedAnew: somebody outside the process may judge nodes otherwise than before.
+	JudgedAnew
 )
 
 // Change is what one update did to the model.

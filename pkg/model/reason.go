@@ -37,6 +37,11 @@ const (
 	SchedulingGated ReasonKind = "SchedulingGated"
 	// WaitingForVictims: pods that must make room for the job have not left yet.
 	WaitingForVictims ReasonKind = "WaitingForVictims"
+	// Withheld: somebody outside the process, such as an extender, keeps the job or its queue from turns.
+	Withheld ReasonKind = "Withheld"
+	// Unanswered: somebody outside the process has been asked about the job or its queue, and has not answered yet. It is
+	// never told: the reason from before holds until the answer.
+	Unanswered ReasonKind = "Unanswered"
 	// SchedulerError: an attempt ended in an error and is repeated after a back-off.
 	SchedulerError ReasonKind = "SchedulerError"
 )

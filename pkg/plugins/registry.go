@@ -13,6 +13,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/binpack"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/extender"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
@@ -29,6 +30,7 @@ var table = []struct {
 }{
 	{batchqueue.Name, func(e *engine.Engine) runtime.PluginFactory { return batchqueue.New(e) }},
 	{binpack.Name, func(*engine.Engine) runtime.PluginFactory { return binpack.New }},
+	{extender.Name, func(e *engine.Engine) runtime.PluginFactory { return extender.New(e) }},
 	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
 	{mostrequested.Name, func(*engine.Engine) runtime.PluginFactory { return mostrequested.New }},
 	{nodegroup.Name, func(e *engine.Engine) runtime.PluginFactory { return nodegroup.New(e) }},

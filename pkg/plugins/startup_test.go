@@ -121,6 +121,14 @@ func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
 		want []string
 	}{
 		"the whole": {},
+		"nobody asks the extender of the tiers about nodes": {
+			[2]string{bind, bind + `  pluginConfig:
+  - name: BatchQueue
+    args:
+      tiers: [{plugins: [{name: gang}, {name: extender, arguments: {extender.urlPrefix: 'http://x', extender.predicateVerb: p}}]}]
+`},
+			[]string{`profile "batch": the tiers have an extender with verbs about nodes, and plugin Extender, which asks these, is not enabled`},
+		},
 		"Gang runs after upstream's plugins at preFilter": {
 			[2]string{preFilter, ""},
 			[]string{`profile "batch": plugin Gang must be the first at preFilter, where the order is [`, ` Gang]: list it at preFilter and at multiPoint`},

@@ -62,6 +62,9 @@ type court struct {
 	guards  []rule
 	// gangs: jobs keep their minimums. whole: they may also be evicted as a whole.
 	gangs, whole bool
+	// asks: somebody outside is among those who select. abstained is the court without them; nil in that court itself.
+	asks      bool
+	abstained *court
 	// byPriority: only jobs of lower priority are selected.
 	byPriority bool
 }
@@ -104,6 +107,8 @@ func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList
 				}
 			}
 		}
+		without := *c
+		c.abstained = &without
 		e.courts = append(e.courts, c)
 	}
 	for _, action := range args.Actions {
@@ -125,7 +130,7 @@ func (e *evictions) court(action config.Action) *court {
 // open begins a tier.
 func (e *evictions) open() {
 	for _, c := range e.courts {
-		c.decided = c.offers()
+		c.decided, c.abstained.decided = c.offers(), c.abstained.offers()
 	}
 	e.starved = len(e.starvers) > 0
 }
@@ -139,6 +144,7 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 		}
 		if on {
 			c.register(p.Name, policy)
+			c.abstained.register(p.Name, policy)
 		}
 	}
 	enter(&e.claimants, policy, p.Enabled(config.EnablePreemptive))
@@ -165,10 +171,16 @@ func (c *court) register(name string, policy any) {
 	} else if s, ok := policy.(acrossSelector); ok {
 		selects = s.selectAcross
 	}
+	if o, ok := policy.(Chooser); ok && c.abstained != nil && o.Chooses(c.inside()) {
+		selects = selectOutside
+	}
 	if selects != nil && !c.decided {
 		c.selectors, c.chosenBy = append(c.selectors, selects), append(c.chosenBy, name)
-		if _, ok := policy.(priority); ok {
+		switch policy.(type) {
+		case priority:
 			c.byPriority = true
+		case Chooser:
+			c.asks = true
 		}
 	}
 }

@@ -63,6 +63,8 @@ func tasksOf(victims []model.Victim, job model.JobKey) []*model.Task {
 // reversed is a trial of the loser in the state that this one has come to. It shares the accounts.
 func (t *Trial) reversed(action config.Action, loser, winner *model.Job) *Trial {
 	back := newTrial(t.rules, t.orders, action, loser, EvictionWorld{Now: t.world.Now})
+	// What somebody outside would choose then is not known.
+	back.abstain()
 	back.accounts = t.accounts
 	if t.tree != nil {
 		back.tree = t.contest().Clone()

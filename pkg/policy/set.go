@@ -29,6 +29,7 @@ type Set struct {
 
 	orders
 	evictions
+	outsiders
 
 	book *account.Book
 	// holdings is what jobs hold by queue and priority; nil when nothing is ever evicted.
@@ -44,7 +45,7 @@ type Set struct {
 
 // Compile builds the policies of the tiers. The arguments must have passed validation; what is wrong with them all the
 // same is returned.
-func Compile(args *config.BatchQueueArgs) (*Set, error) {
+func Compile(args *config.BatchQueueArgs, outside ...Outside) (*Set, error) {
 	s := &Set{}
 	for _, action := range args.Actions {
 		switch action {
@@ -66,6 +67,11 @@ func Compile(args *config.BatchQueueArgs) (*Set, error) {
 			errs = append(errs, err...)
 			if wants != account.Undivided {
 				mode = wants
+			}
+			for _, o := range outside {
+				if o.Plugin == p.Name {
+					policy = o.Policy
+				}
 			}
 			if policy != nil {
 				s.register(p, policy)
@@ -126,6 +132,7 @@ func (s *Set) register(p *config.TierPlugin, policy any) {
 	enter(&s.orders.queues, policy, p.Enabled(config.EnableQueueOrder))
 	enter(&s.orders.tasks, policy, p.Enabled(config.EnableTaskOrder))
 	s.evictions.register(p, policy)
+	s.outsiders.register(p, policy)
 	enter(&s.overusers, policy, p.Enabled(config.EnableOverused))
 	enter(&s.limiters, policy, p.Enabled(config.EnableAllocatable))
 	enter(&s.admitters[len(s.admitters)-1], policy, p.Enabled(config.EnableJobEnqueued))

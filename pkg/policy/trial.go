@@ -53,6 +53,9 @@ type Trial struct {
 	// priority is the lowest that a task of the beneficiary's next turn has, if the highest are placed first.
 	priority int32
 
+	// chosen is what somebody outside chose.
+	chosen map[types.UID]bool
+
 	// tree is that of hierarchical drf as of when the trial was made, contested the same with what was taken and gained
 	// since; nil until somebody asks.
 	tree, contested *hdrf.Tree

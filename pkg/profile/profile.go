@@ -49,6 +49,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.nodeGroup()
 	t.tdm()
 	t.usage(args.Metrics)
+	t.extender()
 	if err := t.errs.ToAggregate(); err != nil {
 		return fmt.Errorf("translating the tiers: %w", err)
 	}

@@ -128,7 +128,7 @@ var pluginFates = map[string]fate{
 	"nodegroup":              {Same, "weights in the profile are 66 times Volcano's, so that -1 to 150 points fit"},
 	"task-topology":          {Unsupported, "use pod affinity and anti-affinity"},
 	"usage":                  {Changed, "what is not known is never 0 percent; metrics are read for all nodes at once, and count for 5 minutes from their own time"},
-	"extender":               {Unsupported, "kube-scheduler's own extenders (extenders: in the configuration) filter the nodes of a gang"},
+	"extender":               {Changed, "job and queue verbs are asked in the background; failures that are not ignorable stop what they are about (docs/volcano-compat.md)"},
 	"rescheduling":           {Unsupported, "run a descheduler beside it"},
 	"numa-aware":             {Unsupported, "the kubelet's topology manager decides on the node"},
 	"deviceshare":            {Unsupported, "use dynamic resource allocation, or whole devices"},

@@ -135,6 +135,9 @@ func (c *cluster) working() string {
 		c.engine.Dispatcher.Resume()
 		return "the dispatcher has jobs to look at"
 	}
+	if c.engine.Asking() {
+		return "an extender is asked for its vote"
+	}
 	if evictions := c.engine.Evictions; evictions != nil && !evictions.Executor.Idle() {
 		return "pods are being evicted"
 	}

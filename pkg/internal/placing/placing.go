@@ -51,14 +51,23 @@ import (
 //	pod has=cpu=1 [queue=NAME] [annotations=a=b;c=d] [labels=a=b] [prefer=label=value] [need=label=value]
 //
 // What comes out is a line for each node: its score as the profile weighs it with its parts, or why it is out of the
-// question.
-func Walk(t *testing.T, file string) {
+// question. Words stand in the file for what is not the same in every run, such as the address of a server.
+func Walk(t *testing.T, file string, words ...Word) {
 	t.Helper()
-	golden.Walk(t, file, map[string]func(*golden.Case) string{"place": place})
+	golden.Walk(t, file, map[string]func(*golden.Case) string{"place": func(c *golden.Case) string {
+		out := place(c, words)
+		for _, word := range words {
+			out = strings.ReplaceAll(out, word.Meaning, word.Name)
+		}
+		return out
+	}})
 }
 
-func place(c *golden.Case) string {
-	w := read(c)
+// Word is what a name in a file means.
+type Word struct{ Name, Meaning string }
+
+func place(c *golden.Case, words []Word) string {
+	w := read(c, words)
 	f, err := w.framework(c.T())
 	if err != nil {
 		return fmt.Sprintf("error: %v\n", err)
@@ -93,7 +102,7 @@ func queue(c *golden.Case, l *golden.Line) *model.Queue {
 	return q
 }
 
-func read(c *golden.Case) *world {
+func read(c *golden.Case, words []Word) *world {
 	w := &world{}
 	var tier []map[string]any
 	for _, l := range c.Lines {
@@ -101,6 +110,9 @@ func read(c *golden.Case) *world {
 		case "plugin":
 			entry, arguments := map[string]any{"name": l.Word(1)}, map[string]json.RawMessage{}
 			for key, text := range l.All() {
+				for _, word := range words {
+					text = strings.ReplaceAll(text, word.Name, word.Meaning)
+				}
 				value := json.RawMessage(text)
 				if !json.Valid(value) {
 					value, _ = json.Marshal(text)

@@ -27,6 +27,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
@@ -48,11 +49,16 @@ type Engine struct {
 	// handle is the profile through which the engine acts; nil before Start.
 	handle   framework.Framework
 	policies *policy.Set
+	// votes is nil unless an extender is asked about queues and jobs.
+	votes    *votes.Voter
 	timeout  time.Duration
 	complete chan struct{}
 	leading  chan struct{}
 	leadOnce sync.Once
-	// mu guards policies, timeout, evicting, evictionArgs and start, which plugin factories set.
+	// placesOutside: the extender of the tiers is asked about nodes.
+	placesOutside bool
+	refusers      []func(*corev1.Pod) bool
+	// mu guards policies, votes, placesOutside, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
 	mu           sync.Mutex
 	start        func() error
 	evicting     []config.Action
@@ -89,7 +95,11 @@ func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args
 	if e.policies != nil {
 		return nil
 	}
-	policies, err := policy.Compile(args)
+	outside, err := e.outside(ctx, handle, args)
+	if err != nil {
+		return err
+	}
+	policies, err := policy.Compile(args, outside...)
 	if err != nil {
 		return err
 	}
@@ -103,14 +113,14 @@ func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args
 	return nil
 }
 
-// Clock is the time the scheduler lives by.
-func (e *Engine) Clock() clock.WithTicker { return e.options.Clock }
-
 // Attach makes the pods of a profile tasks. Pods of profiles that are not attached are usage only.
 func (e *Engine) Attach(handle framework.Framework) { e.State.AddScheduler(handle.ProfileName()) }
 
 // Start builds the parts and begins to watch, once. All profiles must have been attached.
 func (e *Engine) Start() error { return e.start() }
+
+// Clock is the time the engine lives by.
+func (e *Engine) Clock() clock.WithTicker { return e.options.Clock }
 
 // CompareTasks is the order that the policies give to the tasks of a job; zero without an opinion.
 func (e *Engine) CompareTasks(a, b *model.Task) int { return e.policies.CompareTasks(a, b) }
@@ -220,6 +230,9 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 	if e.Evictions != nil {
 		go e.Evictions.Executor.Run(ctx)
 		go e.Evictions.expire(ctx)
+	}
+	if e.votes != nil {
+		go e.votes.Run(ctx)
 	}
 	e.Dispatcher.Run(ctx)
 }

@@ -79,7 +79,7 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 			handle:  f,
 			engine:  e,
 			args:    *args,
-			planner: newPlanner(f, e.CompareTasks),
+			planner: newPlanner(f, e),
 			binder:  binder.(fwk.BindPlugin),
 			slots:   newSlots(int(args.BindConcurrency)),
 		}, nil
@@ -119,6 +119,10 @@ func (pl *Gang) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, e
 	if order := listed(plugins.PostFilter); slices.Contains(order, Name) && !endsTurns(order) {
 		complain("plugin %s must be the first at postFilter, behind %s if that is enabled, where the order is %v: list them so at postFilter and at multiPoint",
 			Name, names.Reclaim, order)
+	}
+	if pl.engine.PlacesOutside() && !sets.New(listed(plugins.Filter)...).Has(names.Extender) {
+		complain("the tiers have an extender with verbs about nodes, and plugin %s, which asks these, is not enabled: enable it at multiPoint with the same verbs in its args, or take them out of the tiers",
+			names.Extender)
 	}
 	for point, set := range map[string]schedulerconfig.PluginSet{
 		"filter": plugins.Filter, "postFilter": plugins.PostFilter, "reserve": plugins.Reserve, "permit": plugins.Permit,
@@ -192,6 +196,9 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
 		Nominated: pl.engine.State.Nominated(),
 	}
+	if reason, again := pl.engine.Shut(); reason != (model.Reason{}) {
+		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
+	}
 	plan, err := gang.Plan{Reason: entry.Limit}, error(nil)
 	if entry.Limit == (model.Reason{}) {
 		plan, err = pl.planner.Plan(ctx, request)
@@ -205,6 +212,9 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner})
 		return "", fwk.NewStatus(fwk.Unschedulable, pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message)
 	}
+	if reason, again := pl.engine.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
+		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
+	}
 	pl.engine.Unnominate(job, plan.Placements)
 	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
 	for i, p := range plan.Placements {
@@ -216,6 +226,14 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		return "", fwk.NewStatus(fwk.Unschedulable, "no node fits it; other members of its job start without it")
 	}
 	return node, nil
+}
+
+// withhold refuses a turn whatever room there is.
+func (pl *Gang) withhold(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, refusal *Refusal) *fwk.Status {
+	klog.FromContext(ctx).V(3).Info("Job may not start", "job", refusal.Request.Job.Key, "reason", refusal.Reason.Text())
+	refusal.Withheld, refusal.Planner = true, pl.planner
+	state.Write(refusalKey, refusal)
+	return fwk.NewStatus(fwk.Unschedulable, pl.engine.Dispatcher.Settled(pod.UID, refusal.Reason).Message)
 }
 
 // PreFilterExtensions returns nil: the pin does not depend on other pods.

@@ -11,14 +11,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 )
 
 // newPlanner gives the planner what it needs of a profile.
-func newPlanner(f framework.Framework, order gang.TaskOrder) *gang.Planner {
+func newPlanner(f framework.Framework, e *engine.Engine) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 	return &gang.Planner{
 		Framework: f,
-		Order:     order,
+		Order:     e.CompareTasks,
 		NewState: func() fwk.CycleState {
 			state := framework.NewCycleState()
 			gang.MarkPlan(state)
@@ -27,7 +28,7 @@ func newPlanner(f framework.Framework, order gang.TaskOrder) *gang.Planner {
 		NewPodInfo:         func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
 		RemovePod:          func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
 		SampleSize:         func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) },
-		ReservationCanFail: func(pod *corev1.Pod) bool { return reservationCanFail(pod, claims) },
+		ReservationCanFail: func(pod *corev1.Pod) bool { return reservationCanFail(pod, claims) || e.ReservationCanFail(pod) },
 	}
 }
 

@@ -22,6 +22,8 @@ type Refusal struct {
 	// Request is what was asked of the planner, and Planner whom.
 	Request gang.Request
 	Planner *gang.Planner
+	// Withheld: there is room, but somebody outside does not let the job start. Evictions do not help.
+	Withheld bool
 	// Reason is why the job waits; Again when it is to be tried again though nothing happens, zero for never.
 	Reason model.Reason
 	Again  time.Time

@@ -13,6 +13,7 @@ const (
 	ResourceStrategyFit = "ResourceStrategyFit"
 	TaskTopology        = "TaskTopology"
 	MostRequested       = "MostRequested"
+	Extender            = "Extender"
 	TDM                 = "TDM"
 	Reclaim             = "Reclaim"
 	Usage               = "Usage"

@@ -57,7 +57,7 @@ func (pl *Reclaim) Name() string { return Name }
 // PostFilter makes room for a turn that was refused, if the policies allow that. Otherwise the reason tells why.
 func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	refusal := gang.RefusalOf(state)
-	if refusal == nil {
+	if refusal == nil || refusal.Withheld {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	appeal := pl.engine.Dispatcher.Appeal(pod.UID)
@@ -116,6 +116,7 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 	if reason := trial.Entitled(need); reason != (model.Reason{}) {
 		return false, reason.Message, nil
 	}
+	pl.engine.Choose(ctx, action, pod, trial)
 	statement, err := refusal.Planner.Evict(ctx, ev.Search(refusal.Request, trial))
 	if err != nil {
 		return false, "", fmt.Errorf("looking for victims for job %s: %w", job.Key, err)
@@ -126,6 +127,10 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 	refusal.Again = dispatch.Earliest(refusal.Again, trial.Again())
 	if len(statement.Placements) == 0 {
 		return false, statement.Why, nil
+	}
+	if reason, again := pl.engine.Ready(ctx, job, statement.Placements); reason != (model.Reason{}) {
+		refusal.Again = dispatch.Earliest(refusal.Again, again)
+		return false, reason.Message, nil
 	}
 	if err := ev.Commit(ctx, action, trial.Rule(), job, statement); err != nil {
 		return false, "", err

@@ -34,6 +34,8 @@ type applicantKey struct {
 	claim            [sha256.Size]byte
 	// overdue: the job has waited as long as it may, which can let it in where others are rejected.
 	overdue bool
+	// alone is set where jobs that claim the same are told apart.
+	alone model.JobKey
 }
 
 // apply puts a job among those that ask to be let in.
@@ -46,6 +48,9 @@ func (d *Dispatcher) apply(w *waiting) {
 	}
 	key.claim = sha256.Sum256([]byte(job.Claim().String() + "/" + quota))
 	key.overdue = !job.Deadline.IsZero() && !job.Deadline.After(d.cfg.Clock.Now())
+	if d.cfg.Policies.AloneInAdmission() {
+		key.alone = job.Key
+	}
 	if w.applied != nil && w.applied.key != key {
 		d.withdraw(w)
 	}
@@ -79,7 +84,7 @@ func (d *Dispatcher) withdraw(w *waiting) {
 // its queue or elsewhere.
 func (d *Dispatcher) admit() {
 	freed := d.cfg.Policies.Book().Freed()
-	helped := d.events&(model.RoomMade|model.NodeChanged|model.NodeLost|model.QueueChanged|model.QuotaChanged) != 0
+	helped := d.events&(model.RoomMade|model.NodeChanged|model.NodeLost|model.QueueChanged|model.QuotaChanged|model.OutsideAnswered) != 0
 	if len(d.applying) == 0 || !d.asked && !helped && d.freed == freed {
 		return
 	}
@@ -113,6 +118,9 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 		w := a.jobs.Top()
 		if reason := d.cfg.Policies.Admit(world, w.job); reason != (model.Reason{}) {
 			open.Remove(a)
+			if reason.Kind == model.Unanswered {
+				continue
+			}
 			news := !a.reason.Same(reason)
 			a.reason = reason
 			for _, w := range a.jobs.Items() {
@@ -124,6 +132,7 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 		}
 		open.Remove(a)
 		d.letIn(w)
+		d.cfg.Policies.Entered(w.job.Job)
 		if a.jobs.Len() > 0 {
 			open.Put(a)
 		}

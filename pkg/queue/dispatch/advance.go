@@ -28,6 +28,7 @@ func (d *Dispatcher) advance() time.Duration {
 	}
 	if d.running && d.turn == nil {
 		d.takeIn()
+		d.askAgain()
 		d.admit()
 		wake = d.revive()
 		if t := d.next(); t != nil {
@@ -58,6 +59,14 @@ func (d *Dispatcher) advance() time.Duration {
 	d.telling--
 	d.mu.Unlock()
 	return wake
+}
+
+// askAgain has those outside asked again whose time has come.
+func (d *Dispatcher) askAgain() {
+	if at := d.cfg.Policies.Again(); !at.IsZero() && !at.After(d.cfg.Clock.Now()) {
+		d.cfg.Policies.Asked()
+		d.events |= model.OutsideAnswered
+	}
 }
 
 // proceed begins the next turn from within a scheduling cycle.
@@ -94,7 +103,7 @@ func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 
 // join puts a job into the lot of its like. A job that changed is not parked for what it asked before.
 func (d *Dispatcher) join(w *waiting) {
-	key := keyOf(w.job.Job)
+	key := keyOf(w.job.Job, d.cfg.Policies.AloneInTurns())
 	if w.lot != nil && w.lot.key != key {
 		d.leave(w)
 	}
@@ -163,6 +172,9 @@ func (d *Dispatcher) revive() time.Duration {
 		wake = min(wake, d.nextStir.Sub(now))
 	}
 	for _, at := range d.expiries {
+		wake = min(wake, max(0, at.Sub(now)))
+	}
+	if at := d.cfg.Policies.Again(); !at.IsZero() {
 		wake = min(wake, max(0, at.Sub(now)))
 	}
 	d.events = 0

@@ -176,6 +176,8 @@ func TestAppealAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := evicting(t, "preempt")
 		d.occupy("low", 4)
+		// For a second pods that were placed are new victims, for whom all jobs are looked at again.
+		time.Sleep(2 * time.Second)
 		d.ask("urgent", 1, "high")
 		d.want("urgent-0")
 		d.appeal("urgent-0", config.Preempt)

@@ -228,7 +228,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 		if !task.Placeable() || job == nil {
 			return Entry{}
 		}
-		t.lead, t.lot = task.Pod, keyOf(job)
+		t.lead, t.lot = task.Pod, keyOf(job, d.cfg.Policies.AloneInTurns())
 		return Entry{
 			Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,
 			Budget: d.budgetFor(job, t.borrowing), NodesFirst: t.nodesFirst,

@@ -75,8 +75,8 @@ type lotKey struct {
 
 // keyOf digests what a plan for the job depends on besides the nodes: what it must place and what it may choose from.
 // A job that has members on nodes may be bound to them by affinity, and one for which room is kept has nodes of its own:
-// each is a lot of its own.
-func keyOf(j *model.Job) lotKey {
+// each is a lot of its own. Alone: all jobs are.
+func keyOf(j *model.Job, alone bool) lotKey {
 	h := sha256.New()
 	number := func(n int) {
 		var b [8]byte
@@ -94,7 +94,7 @@ func keyOf(j *model.Job) lotKey {
 		h.Write(demand.Class[:])
 		number(min(demand.Count, max(1, r.Tasks)))
 	}
-	if j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 || j.Counts.Nominated > 0 {
+	if alone || j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 || j.Counts.Nominated > 0 {
 		h.Write([]byte(j.Key.String()))
 	}
 	key := lotKey{queue: j.Queue}
@@ -104,7 +104,7 @@ func keyOf(j *model.Job) lotKey {
 
 // helpedBy are the events after which a plan for the job may come out differently.
 func helpedBy(traits model.Traits) model.Event {
-	events := model.RoomMade | model.NodeChanged | model.QueueChanged
+	events := model.RoomMade | model.NodeChanged | model.QueueChanged | model.JudgedAnew
 	if traits&model.HasPodTerms != 0 {
 		events |= model.PodPlaced | model.NodeLost
 	}

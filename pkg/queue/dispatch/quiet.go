@@ -62,6 +62,9 @@ func (d *Dispatcher) appointments() []time.Time {
 			times = append(times, l.notBefore)
 		}
 	}
+	if at := d.cfg.Policies.Again(); !at.IsZero() {
+		times = append(times, at)
+	}
 	if d.stirred {
 		times = append(times, d.nextStir)
 	}

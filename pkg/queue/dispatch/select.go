@@ -32,6 +32,10 @@ func (d *Dispatcher) next() *turn {
 // try begins a turn for the first job of a lot. If it may not have one, the lot is no longer ready.
 func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	w := l.best()
+	if reason := d.withheld(w.job.Job); reason != (model.Reason{}) {
+		d.withhold(l, reason)
+		return nil
+	}
 	limit := d.limited(w.job.Job, borrowing)
 	fits := d.cfg.MayFit(w.job.Job, totals)
 	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
@@ -149,6 +153,24 @@ func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 	job := l.best().job.Job
 	l.outgrows = d.cfg.Policies.Outgrows(d.queueOf(job), job)
 	d.give(l, reason)
+}
+
+// withheld says why somebody outside keeps the job's queue from turns. Pods that ask for nothing are kept from nothing.
+func (d *Dispatcher) withheld(job *model.Job) model.Reason {
+	if !d.cfg.Policies.MayWithhold() || job.Need().BestEffort() {
+		return model.Reason{}
+	}
+	return d.cfg.Policies.Withheld(d.queueOf(job))
+}
+
+// withhold sets a lot aside until somebody outside has answered, or answers otherwise. Evictions do not help it.
+func (d *Dispatcher) withhold(l *lot, reason model.Reason) {
+	d.unready(l)
+	l.parked, l.helps, l.checks, l.notBefore = true, model.OutsideAnswered, 0, time.Time{}
+	if reason.Kind != model.Unanswered {
+		d.cfg.Recorder.Parked(reason.Kind)
+		d.give(l, reason)
+	}
 }
 
 // release makes the lots ready again that a queue's limit held, if some queue may have more room since.

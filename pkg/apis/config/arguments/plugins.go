@@ -33,7 +33,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 
 	config.PluginBinpack:              errorsOf(DecodeBinpack),
 	config.PluginDeviceShare:          whatever,
-	config.PluginExtender:             whatever,
+	config.PluginExtender:             errorsOf(DecodeExtender),
 	config.PluginNetworkTopologyAware: whatever,
 	config.PluginNodeGroup:            errorsOf(DecodeNodeGroup),
 	config.PluginNodeOrder:            errorsOf(DecodeNodeOrder),

@@ -18,6 +18,7 @@ import (
 func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&BatchQueueArgs{}, func(obj interface{}) { SetObjectDefaults_BatchQueueArgs(obj.(*BatchQueueArgs)) })
 	scheme.AddTypeDefaultingFunc(&BinpackArgs{}, func(obj interface{}) { SetObjectDefaults_BinpackArgs(obj.(*BinpackArgs)) })
+	scheme.AddTypeDefaultingFunc(&ExtenderArgs{}, func(obj interface{}) { SetObjectDefaults_ExtenderArgs(obj.(*ExtenderArgs)) })
 	scheme.AddTypeDefaultingFunc(&GangArgs{}, func(obj interface{}) { SetObjectDefaults_GangArgs(obj.(*GangArgs)) })
 	scheme.AddTypeDefaultingFunc(&NodeGroupArgs{}, func(obj interface{}) { SetObjectDefaults_NodeGroupArgs(obj.(*NodeGroupArgs)) })
 	scheme.AddTypeDefaultingFunc(&ReclaimArgs{}, func(obj interface{}) { SetObjectDefaults_ReclaimArgs(obj.(*ReclaimArgs)) })
@@ -32,6 +33,10 @@ func SetObjectDefaults_BatchQueueArgs(in *BatchQueueArgs) {
 
 func SetObjectDefaults_BinpackArgs(in *BinpackArgs) {
 	SetDefaults_BinpackArgs(in)
+}
+
+func SetObjectDefaults_ExtenderArgs(in *ExtenderArgs) {
+	SetDefaults_ExtenderArgs(in)
 }
 
 func SetObjectDefaults_GangArgs(in *GangArgs) {

@@ -1,0 +1,145 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/protocol"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+)
+
+// outside builds the policies that are decided outside of this process: that of an extender, if the tiers have one that is
+// asked about queues and jobs.
+func (e *Engine) outside(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs) ([]policy.Outside, error) {
+	for i := range args.Tiers {
+		for k := range args.Tiers[i].Plugins {
+			entry := &args.Tiers[i].Plugins[k]
+			if entry.Name != config.PluginExtender {
+				continue
+			}
+			decoded, errs := arguments.DecodeExtender(entry, field.NewPath("tiers").Index(i).Child("plugins").Index(k))
+			e.placesOutside = decoded.Places()
+			if err := errs.ToAggregate(); err != nil || !decoded.Votes() {
+				return nil, err
+			}
+			e.votes = votes.New(klog.NewContext(ctx, klog.FromContext(ctx).WithName("extender")), votes.Config{
+				Args:    decoded,
+				Job:     e.State.Job,
+				Session: func() (protocol.Session, error) { return e.session(handle) },
+				Changed: func() { e.State.Raise(model.OutsideAnswered) },
+				Clock:   e.options.Clock,
+			})
+			return []policy.Outside{{Plugin: entry.Name, Policy: e.votes}}, nil
+		}
+	}
+	return nil, nil
+}
+
+// session is all there is, for an extender that is told of it.
+func (e *Engine) session(handle fwk.Handle) (protocol.Session, error) {
+	s := protocol.Session{Jobs: map[string]*protocol.Job{}, Nodes: map[string]*protocol.Node{}, Queues: map[string]*protocol.Queue{}}
+	core := handle.SharedInformerFactory().Core().V1()
+	nodes, err := core.Nodes().Lister().List(labels.Everything())
+	if err != nil {
+		return s, err
+	}
+	pods, err := core.Pods().Lister().List(labels.Everything())
+	if err != nil {
+		return s, err
+	}
+	on := map[string][]*model.Task{}
+	for _, pod := range pods {
+		task := e.State.Task(pod.UID)
+		if task == nil {
+			task = model.NewTask(pod)
+		}
+		if task.Status.HoldsNode() {
+			on[task.Node] = append(on[task.Node], task)
+		}
+	}
+	for _, n := range nodes {
+		s.Nodes[n.Name] = protocol.NodeOf(n, on[n.Name])
+	}
+	snapshot := e.State.Snapshot()
+	for job := range snapshot.Jobs {
+		s.Jobs[job.Key.String()] = protocol.JobOf(job)
+	}
+	for q := range snapshot.Queues {
+		s.Queues[q.Name] = protocol.QueueOf(q)
+	}
+	return s, nil
+}
+
+// PlacesOutside reports whether the extender of the tiers is asked about nodes, which is the plugin Extender's to do.
+func (e *Engine) PlacesOutside() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.placesOutside
+}
+
+// Asking reports whether an extender is being asked for its vote.
+func (e *Engine) Asking() bool { return e.votes != nil && e.votes.Asking() }
+
+// Shut says why nothing may start, and when to try again; the zero Reason when something may.
+func (e *Engine) Shut() (reason model.Reason, again time.Time) {
+	if e.votes == nil {
+		return reason, again
+	}
+	return e.votes.Shut()
+}
+
+// Ready says why a job is not ready with these placements, and when to try again; the zero Reason when it is.
+func (e *Engine) Ready(ctx context.Context, job *model.Job, placements []gang.Placement) (reason model.Reason, again time.Time) {
+	if e.votes == nil || !e.votes.AloneInTurns() {
+		return reason, again
+	}
+	tasks, nodes := make([]*model.Task, len(placements)), map[types.UID]string{}
+	for i, p := range placements {
+		tasks[i], nodes[p.Task.UID] = p.Task, p.Node
+	}
+	then := job.Supposing(model.Allocated, tasks...)
+	for i, t := range then.Tasks {
+		if node, ok := nodes[t.UID]; ok {
+			placed := *t
+			placed.Node = node
+			then.Tasks[i] = &placed
+		}
+	}
+	return e.votes.Ready(ctx, then)
+}
+
+// Choose has an extender choose among the candidates of a trial for the job whose turn the pod leads, if the tiers say so.
+func (e *Engine) Choose(ctx context.Context, action config.Action, lead *corev1.Pod, trial *policy.Trial) {
+	evictor := e.State.Task(lead.UID)
+	if e.votes == nil || evictor == nil || !trial.AsksOutside() {
+		return
+	}
+	var candidates []*model.Task
+	for job := range e.State.Snapshot().Jobs {
+		for _, t := range job.Tasks {
+			if t.Status.HoldsNode() && trial.Candidate(model.Victim{Task: t, Job: job}) == "" {
+				candidates = append(candidates, t)
+			}
+		}
+	}
+	slices.SortFunc(candidates, func(a, b *model.Task) int { return cmp.Compare(a.UID, b.UID) })
+	inside := action == config.Preempt || action == config.GangPreempt
+	trial.Answer(e.votes.Choose(ctx, inside, evictor, candidates))
+}
