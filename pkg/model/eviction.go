@@ -99,11 +99,6 @@ func (s *State) Spare(uid types.UID) Change {
 	})
 }
 
-// Announce tells those who observe of events that nothing in the model shows, such as a time that has come.
-func (s *State) Announce(events Event) Change {
-	return s.write(func(c *Change) { c.Events |= events })
-}
-
 // Evicting returns the tasks that this process decided to evict and the API server has not made to leave, by UID.
 func (s *State) Evicting() []*Task {
 	s.mu.RLock()

@@ -340,7 +340,7 @@ func (s *State) DeletePriorityClass(name string) Change {
 	})
 }
 
-// Raise passes on events that the model keeps no state for, such as changes of volumes.
+// Raise passes on events that the model keeps no state for, such as changes of volumes, or a time that has come.
 func (s *State) Raise(events Event) Change {
 	return s.write(func(c *Change) { c.Events |= events })
 }

@@ -36,9 +36,12 @@ type Extender struct {
 	// done is closed when the scheduler ends; reviewing: nodes are to be judged again in a while.
 	done      <-chan struct{}
 	reviewing atomic.Bool
+	// plans counts the cycles in which the server is asked.
+	plans atomic.Int64
 }
 
 var (
+	_ fwk.PreFilterPlugin   = &Extender{}
 	_ fwk.FilterPlugin      = &Extender{}
 	_ fwk.PreScorePlugin    = &Extender{}
 	_ fwk.ScorePlugin       = &Extender{}
@@ -71,6 +74,17 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 
 // Name returns the plugin's name.
 func (pl *Extender) Name() string { return Name }
+
+// PreFilter says that what the server answers for one plan may not hold for the next.
+func (pl *Extender) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if pl.asks(pl.args.PredicateVerb, pod) || pl.asks(pl.args.PrioritizeVerb, pod) {
+		gang.See(state, pl.plans.Add(1))
+	}
+	return nil, nil
+}
+
+// PreFilterExtensions returns nil: the server is asked about one node at a time.
+func (pl *Extender) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // EventsToRegister are what the extender is told of nodes: it may answer otherwise when that changes.
 func (pl *Extender) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {

@@ -132,3 +132,24 @@ func TestNodesThatWereRefusedAreLookedAtAgain(t *testing.T) {
 		t.Errorf("got event %b, want %b", got, model.JudgedAnew)
 	}
 }
+
+// TestNoPlanGoesByTheAnswersForAnother: nobody knows for how long an answer holds.
+func TestNoPlanGoesByTheAnswersForAnother(t *testing.T) {
+	pod := st.MakePod().Name("p").UID("p").Req(map[corev1.ResourceName]string{"cpu": "1"}).Obj()
+	for verb, want := range map[string]bool{"predicate": true, "": false} {
+		args := &config.ExtenderArgs{URLPrefix: "http://localhost", HTTPTimeout: metav1.Duration{Duration: time.Minute}, MaxScore: 1, PredicateVerb: verb, AllocateFuncVerb: "allocate"}
+		plugin, err := extender.New(engine.New())(t.Context(), args, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := framework.NewCycleState(), framework.NewCycleState()
+		for _, state := range []fwk.CycleState{first, second} {
+			if _, status := plugin.(fwk.PreFilterPlugin).PreFilter(t.Context(), state, pod, nil); !status.IsSuccess() {
+				t.Fatal(status)
+			}
+		}
+		if got := gang.Seen(first) != gang.Seen(second); got != want {
+			t.Errorf("with the predicate verb %q plans differ: %t, want %t", verb, got, want)
+		}
+	}
+}

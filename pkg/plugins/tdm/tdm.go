@@ -76,7 +76,7 @@ func (pl *TDM) follow(ctx context.Context, state *model.State) {
 			timer.Stop()
 			return
 		case <-timer.C():
-			state.Announce(model.NodeChanged)
+			state.Raise(model.NodeChanged)
 		}
 	}
 }
