@@ -242,12 +242,12 @@ func (pl *Gang) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 // Filter keeps a pinned pod off other nodes, a nominated one for instance.
 func (pl *Gang) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	if p := pinOf(state); p != nil && p.node != node.Node().Name {
-		return elsewhere
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, elsewhere)
 	}
 	return nil
 }
 
-var elsewhere = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) were not the one planned for the pod")
+const elsewhere = "node(s) were not the one planned for the pod"
 
 // PostFilter ends a turn that was refused, and learns that a planned node does not take its pod any more, so that the job
 // is planned again.

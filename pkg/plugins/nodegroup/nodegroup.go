@@ -153,14 +153,16 @@ func (pl *NodeGroup) change(state fwk.CycleState, pod fwk.PodInfo, info fwk.Node
 }
 
 // Why a node does not take a pod, in Volcano's words.
-var (
-	unreadable = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node group resource limit annotation invalid")
-	noLabel    = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node group label not found")
-	noAffinity = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node group affinity not specified")
-	elsewhere  = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node does not satisfy the node group affinity")
-	// exceeded may be cured by eviction of pods of the same queue.
-	exceeded = fwk.NewStatus(fwk.Unschedulable, "node group resource limit exceeded")
+const (
+	unreadable = "node group resource limit annotation invalid"
+	noLabel    = "node group label not found"
+	noAffinity = "node group affinity not specified"
+	elsewhere  = "node does not satisfy the node group affinity"
+	exceeded   = "node group resource limit exceeded"
 )
+
+// never is the status of a node that evictions do not help; a new one, because the framework writes into it.
+func never(reason string) *fwk.Status { return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason) }
 
 // Filter keeps pods to the groups of their queue, and within its limits.
 func (pl *NodeGroup) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
@@ -172,20 +174,21 @@ func (pl *NodeGroup) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 	named := c.groups.Named()
 	switch {
 	case c.limits.Unreadable:
-		return unreadable
+		return never(unreadable)
 	case !labelled && (named || pl.args.Strict):
-		return noLabel
+		return never(noLabel)
 	case !labelled:
 		return nil
 	case !named:
-		return noAffinity
+		return never(noAffinity)
 	case !allowed(c.groups, group):
-		return elsewhere
+		return never(elsewhere)
 	}
 	limit, held := c.limits.Of[group], c.used[group]
 	for _, bound := range limit {
 		if c.used != nil && held.Get(bound.Name)+c.request.Get(bound.Name) > bound.Value {
-			return exceeded
+			// Evicting pods of the same queue may help.
+			return fwk.NewStatus(fwk.Unschedulable, exceeded)
 		}
 	}
 	return nil

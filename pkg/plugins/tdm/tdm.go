@@ -110,7 +110,7 @@ func (pl *TDM) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod,
 func (pl *TDM) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // notRevocable is Volcano's reason.
-var notRevocable = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "not allow to dispatch to revocable node")
+const notRevocable = "not allow to dispatch to revocable node"
 
 // Filter keeps pods off revocable nodes outside the windows of their zones, and always those that are not revocable.
 func (pl *TDM) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
@@ -125,7 +125,7 @@ func (pl *TDM) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, info
 	case !window.Contains(pl.clock.Now()):
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("revocable zone %s of the node is usable at %s only", zone, window))
 	case !model.Revocable(pod):
-		return notRevocable
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, notRevocable)
 	}
 	return nil
 }
