@@ -83,7 +83,7 @@ func NewTask(pod *corev1.Pod) *Task {
 	}
 	priority, problem := priorityOf(pod)
 	if _, err := ScoringOf(pod); err != nil {
-		problem = join(problem, err.Error())
+		problem = Problems(problem, err.Error())
 	}
 	return &Task{
 		UID:        pod.UID,
@@ -105,8 +105,8 @@ func NewTask(pod *corev1.Pod) *Task {
 	}
 }
 
-// join lists problems.
-func join(problems ...string) string {
+// Problems lists what is wrong with one object; empty parts are left out.
+func Problems(problems ...string) string {
 	return strings.Join(slices.DeleteFunc(problems, func(p string) bool { return p == "" }), "; ")
 }
 

@@ -9,8 +9,10 @@ package profile
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -99,6 +101,10 @@ func (t *translator) predicates() {
 	args := decoded(t, config.PluginPredicates, arguments.DecodePredicates)
 	entry := t.plugins[config.PluginPredicates]
 	all := entry == nil || entry.Enabled(config.EnablePredicate)
+	scoring := int64(1)
+	if entry != nil && !entry.Enabled(config.EnableNodeOrder) {
+		scoring = 0
+	}
 	plugins := t.profile.Plugins
 	for name, on := range args.Filters {
 		if all && on {
@@ -113,17 +119,21 @@ func (t *translator) predicates() {
 			disable(point, upstream.VolumeBinding)
 		}
 	} else {
-		t.score(upstream.VolumeBinding, args.VolumeBindingWeight)
+		t.score(upstream.VolumeBinding, scoring*args.VolumeBindingWeight)
 	}
 	if binding := argsOf[*schedulerconfig.VolumeBindingArgs](t.profile, upstream.VolumeBinding); binding != nil {
 		binding.BindTimeoutSeconds = args.VolumeBindingTimeout
+		if len(args.VolumeBindingShape) > 0 {
+			binding.Shape = nil
+		}
 		for _, point := range args.VolumeBindingShape {
 			binding.Shape = append(binding.Shape, schedulerconfig.UtilizationShapePoint{Utilization: point.Utilization, Score: point.Score})
 		}
 	}
-	if has(t.profile, upstream.DynamicResources) {
-		t.score(upstream.DynamicResources, 1)
+	if devices := argsOf[*schedulerconfig.DynamicResourcesArgs](t.profile, upstream.DynamicResources); devices != nil {
+		devices.FilterTimeout = &metav1.Duration{Duration: time.Duration(args.DevicesFilterTimeout) * time.Second}
 	}
+	t.score(upstream.DynamicResources, scoring)
 }
 
 // nodeOrder sets the weights of kube-scheduler's scores. Without the plugin there are none, as in Volcano.

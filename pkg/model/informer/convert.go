@@ -83,10 +83,10 @@ func volcanoQueue(q *volcano.Queue) *model.Queue {
 	queue.NodeGroups = nodeGroups(q.Spec.Affinity)
 	var err error
 	if queue.GroupLimits, err = model.GroupLimitsOf(q.Annotations); err != nil {
-		queue.Problem = err.Error()
+		queue.Problem = model.Problems(queue.Problem, err.Error())
 	}
 	if q.Spec.Weight < 0 {
-		queue.Problem = fmt.Sprintf("spec.weight is %d: set it to 1 or more; 1 is used until then", q.Spec.Weight)
+		queue.Problem = model.Problems(queue.Problem, fmt.Sprintf("spec.weight is %d: set it to 1 or more; 1 is used until then", q.Spec.Weight))
 	}
 	return queue
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -137,9 +138,20 @@ func TestVolcanoQueues(t *testing.T) {
 		object := &volcano.Queue{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: "research", UID: "u", CreationTimestamp: created,
-				Annotations: map[string]string{"volcano.sh/hierarchy": "root/eng/dev", "volcano.sh/hierarchy-weights": "1/2/8"},
+				Annotations: map[string]string{
+					"volcano.sh/hierarchy": "root/eng/dev", "volcano.sh/hierarchy-weights": "1/2/8",
+					"volcano.sh/nodegroup-resource-limits": `{"a100": {"cpu": "2"}}`,
+				},
 			},
 			Spec: volcano.QueueSpec{
+				Affinity: &volcano.Affinity{
+					NodeGroupAffinity: &volcano.NodeGroupAffinity{
+						RequiredDuringSchedulingIgnoredDuringExecution: []string{"a"}, PreferredDuringSchedulingIgnoredDuringExecution: []string{"b"},
+					},
+					NodeGroupAntiAffinity: &volcano.NodeGroupAntiAffinity{
+						RequiredDuringSchedulingIgnoredDuringExecution: []string{"c"}, PreferredDuringSchedulingIgnoredDuringExecution: []string{"d"},
+					},
+				},
 				Parent: "root", Weight: 3, Priority: 7, Reclaimable: new(false),
 				Capability: corev1.ResourceList{"cpu": resource.MustParse("4"), "requests.cpu": resource.MustParse("1")},
 				Guarantee:  volcano.Guarantee{Resource: corev1.ResourceList{"cpu": resource.MustParse("1")}},
@@ -155,6 +167,10 @@ func TestVolcanoQueues(t *testing.T) {
 			Weight: 3, Priority: 7, Capability: modelresource.Vector{{Name: "cpu", Value: 4000}}, Guarantee: modelresource.Vector{{Name: "cpu", Value: 1000}},
 			Deserved:  modelresource.Vector{{Name: "nvidia.com/gpu", Value: 8}},
 			Hierarchy: []string{"root", "eng", "dev"}, HierarchyWeights: []float64{1, 2, 8},
+			NodeGroups: &model.NodeGroups{
+				Required: []string{"a"}, Preferred: []string{"b"}, AntiRequired: []string{"c"}, AntiPreferred: []string{"d"},
+			},
+			GroupLimits: model.GroupLimits{Of: map[string]modelresource.Vector{"a100": {{Name: "cpu", Value: 2000}}}},
 		}
 		if diff := cmp.Diff(want, state.Queue("research")); diff != "" {
 			t.Errorf("(-want,+got)\n%s", diff)
@@ -163,6 +179,28 @@ func TestVolcanoQueues(t *testing.T) {
 		synctest.Wait()
 		if state.Queue("research") != nil {
 			t.Error("the queue is deleted and still there")
+		}
+	})
+}
+
+// TestAllThatIsWrongWithAQueueIsTold: one mistake does not hide another.
+func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
+	listFirst(t)
+	synctest.Test(t, func(t *testing.T) {
+		object := &volcano.Queue{
+			ObjectMeta: metav1.ObjectMeta{Name: "q", Annotations: map[string]string{
+				"volcano.sh/hierarchy": "root/q", "volcano.sh/nodegroup-resource-limits": "a100=2",
+			}},
+			Spec: volcano.QueueSpec{Weight: -1},
+		}
+		clients, _ := groupAPIs(bothGroupAPI, []runtime.Object{object}, nil)
+		state := newState()
+		check(t, informer.Groups(t.Context(), state, clients))
+		problem := state.Queue("q").Problem
+		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", "spec.weight is -1"} {
+			if !strings.Contains(problem, part) {
+				t.Errorf("nobody hears of %s: %s", part, problem)
+			}
 		}
 	})
 }

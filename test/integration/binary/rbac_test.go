@@ -15,6 +15,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -109,9 +110,11 @@ func TestTheShippedRulesAreEnough(t *testing.T) {
 
 	e.Create(t, env.Gang{Name: "fits", Min: 4, Size: 4, CPU: "2"})
 	env.Eventually(t, time.Minute, e.AllBound(t, "fits", 4))
-	e.Create(t, env.Gang{Name: "toobig", Min: 4, Size: 4, CPU: "8"})
-	// It is let in if that is decided before its pods are there.
-	env.Eventually(t, 30*time.Second, e.Waits(t, "toobig", model.NotEnoughResources, model.NotAdmitted))
+	// Small enough to be let in, whether its pods are there by then or not.
+	e.Create(t, env.Gang{Name: "elsewhere", Min: 4, Size: 4, CPU: "1", Pod: func(_ int, p *corev1.Pod) {
+		p.Spec.NodeSelector = map[string]string{"zone": "none"}
+	}})
+	env.Eventually(t, 30*time.Second, e.Waits(t, "elsewhere", model.NotEnoughResources))
 	env.Eventually(t, 30*time.Second, func() string {
 		events, err := e.Kube.CoreV1().Events(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=PodGroup,reason=Unschedulable"})
 		switch {

@@ -151,17 +151,17 @@ func (e *Env) AllBound(t *testing.T, name string, want int) func() string {
 	}
 }
 
-// Waits returns a condition for Eventually: no pod of the gang has a node, and its PodGroup says why, by one of the reasons.
-func (e *Env) Waits(t *testing.T, name string, reasons ...model.ReasonKind) func() string {
+// Waits returns a condition for Eventually: no pod of the gang has a node, and its PodGroup says why.
+func (e *Env) Waits(t *testing.T, name string, reason model.ReasonKind) func() string {
 	return func() string {
 		if bound, _ := e.Bound(t, name); bound > 0 {
 			return fmt.Sprintf("%d pods of gang %s have nodes, want none", bound, name)
 		}
 		for _, c := range e.PodGroup(t, name).Status.Conditions {
-			if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue && slices.Contains(reasons, model.ReasonKind(c.Reason)) {
+			if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue && c.Reason == string(reason) {
 				return ""
 			}
 		}
-		return fmt.Sprintf("PodGroup %s has no condition Unschedulable with reason %v", name, reasons)
+		return fmt.Sprintf("PodGroup %s has no condition Unschedulable with reason %s", name, reason)
 	}
 }
