@@ -23,6 +23,7 @@ type class struct {
 	pod     *corev1.Pod
 	podInfo fwk.PodInfo
 	task    *model.Task
+	kind    kind
 	state   fwk.CycleState
 	// wanted is how many tasks of the class the turn may place; needed is how many it must.
 	wanted, needed int
@@ -63,7 +64,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		return nil, fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
 	}
 	c := &class{
-		attempt: a, pod: t.Pod, podInfo: info, task: t,
+		attempt: a, pod: t.Pod, podInfo: info, task: t, kind: a.arrangement.kindOf(t),
 		state:         p.NewState(),
 		canFail:       p.ReservationCanFail(t.Pod),
 		heap:          newCandidates(),
@@ -71,6 +72,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		trustRequests: true,
 		shortages:     map[uint64][]string{},
 	}
+	MarkPlan(c.state, a.job)
 	c.demand()
 	result, status, _ := p.Framework.RunPreFilterPlugins(ctx, c.state, t.Pod)
 	switch {
@@ -109,7 +111,7 @@ func (c *class) demand() {
 	same, others := 0, 0
 	for _, t := range a.tasks {
 		switch {
-		case t.Class == c.task.Class:
+		case a.arrangement.kindOf(t) == c.kind:
 			same++
 		case !t.BestEffort || !a.quota.gang:
 			others++
@@ -252,6 +254,7 @@ func (c *class) retry(ctx context.Context) (bool, error) {
 // catchUp filters and scores again the nodes that got pods since the class last looked.
 func (c *class) catchUp(ctx context.Context) error {
 	added := c.attempt.overlay.added
+	stale := c.seen < len(added) && dependence(c.state)&ScoresOnPodsElsewhere != 0
 	for ; c.seen < len(added); c.seen++ {
 		e := c.entries[added[c.seen].node]
 		if e == nil || e.checked == len(added) {
@@ -260,6 +263,9 @@ func (c *class) catchUp(ctx context.Context) error {
 		if err := c.renew(ctx, e); err != nil {
 			return err
 		}
+	}
+	if stale && c.heap.Len() > 0 {
+		return c.scores.all(ctx, c)
 	}
 	return nil
 }

@@ -5,22 +5,32 @@ package gang
 
 import (
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 // planKey marks the cycle states that the planner hands to plugins.
 const planKey fwk.StateKey = "caldera/plan"
 
 // planMark is the mark.
-type planMark struct{}
+type planMark struct{ job *model.Job }
 
 // Clone implements fwk.StateData.
-func (planMark) Clone() fwk.StateData { return planMark{} }
+func (m planMark) Clone() fwk.StateData { return m }
 
-// MarkPlan marks a cycle state as a plan's.
-func MarkPlan(state fwk.CycleState) { state.Write(planKey, planMark{}) }
+// MarkPlan marks a cycle state as that of a plan for a job.
+func MarkPlan(state fwk.CycleState, job *model.Job) { state.Write(planKey, planMark{job}) }
 
-// Planning reports whether a plugin is run for a plan, in which other pods of the gang are on the nodes already, and not by
-// the scheduling cycle of a pod.
+// Planned returns the job for which a plugin is run, as the plan takes it, when other pods of it may be on the nodes already;
+// nil when the plugin is run by the scheduling cycle of a pod.
+func Planned(state fwk.CycleState) *model.Job {
+	if data, err := state.Read(planKey); err == nil {
+		return data.(planMark).job
+	}
+	return nil
+}
+
+// Planning reports whether a plugin is run for a plan, and not by the scheduling cycle of a pod.
 func Planning(state fwk.CycleState) bool {
 	_, err := state.Read(planKey)
 	return err == nil
@@ -34,6 +44,9 @@ const (
 	// OnPodsElsewhere: a pod on another node can change the verdict of Filter. The plugin hears of pods that are planned or
 	// taken away by its PreFilterExtensions.
 	OnPodsElsewhere Dependence = 1 << iota
+	// ScoresOnPodsElsewhere: a pod on another node can change any score. It makes plans of many pods slow: after each one all
+	// candidates are scored anew.
+	ScoresOnPodsElsewhere
 	// OnJob: pods of different jobs are treated differently though they ask for the same.
 	OnJob
 )

@@ -46,27 +46,43 @@ func (q *quota) take(role string) {
 // opinion.
 type TaskOrder func(a, b *model.Task) int
 
+// Arrangement is how the tasks of one job are tried.
+type Arrangement struct {
+	// Order is the order in which they are.
+	Order TaskOrder
+	// Part numbers those that nodes score alike though they differ from others of their class.
+	Part func(*model.Task) int
+}
+
+// kind identifies tasks that nodes treat alike in one plan.
+type kind struct {
+	class model.Class
+	part  int
+}
+
+func (r Arrangement) kindOf(t *model.Task) kind { return kind{t.Class, r.Part(t)} }
+
 // inOrder returns the placeable tasks of a job in the order in which a turn tries them: tasks of roles that are below
 // their minimum, then by Volcano's task order; best-effort tasks last. A turn for one more task only needs the first of
-// each class, which spares the thousands of waiting tasks of an elastic job their sorting.
-func (o TaskOrder) inOrder(job *model.Job) []*model.Task {
-	r := job.Requirement()
+// each kind, which spares the thousands of waiting tasks of an elastic job their sorting.
+func (r Arrangement) inOrder(job *model.Job) []*model.Task {
+	need, o := job.Requirement(), r.Order
 	tasks := make([]*model.Task, 0, len(job.Pending))
-	first := map[model.Class]int{}
+	first := map[kind]int{}
 	for _, t := range job.Tasks {
 		if !t.Placeable() {
 			continue
 		}
-		i, known := first[t.Class]
+		i, known := first[r.kindOf(t)]
 		switch {
-		case r.Gang || !known:
-			first[t.Class] = len(tasks)
+		case need.Gang || !known:
+			first[r.kindOf(t)] = len(tasks)
 			tasks = append(tasks, t)
-		case o.compareInTurn(r.Roles, t, tasks[i]) < 0:
+		case o.compareInTurn(need.Roles, t, tasks[i]) < 0:
 			tasks[i] = t
 		}
 	}
-	slices.SortFunc(tasks, func(a, b *model.Task) int { return o.compareInTurn(r.Roles, a, b) })
+	slices.SortFunc(tasks, func(a, b *model.Task) int { return o.compareInTurn(need.Roles, a, b) })
 	return tasks
 }
 

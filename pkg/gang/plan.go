@@ -44,8 +44,8 @@ type Framework interface {
 type Planner struct {
 	// Framework is the profile that the pods belong to.
 	Framework Framework
-	// Order is the order in which the tasks of a job are tried.
-	Order TaskOrder
+	// Arrange says how the tasks of a job are tried.
+	Arrange func(*model.Job) Arrangement
 	// NewState returns a cycle state that plugins recognise as a plan's.
 	NewState func() fwk.CycleState
 	// NewPodInfo parses a pod the way the scheduler's cache does.
@@ -144,15 +144,18 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 }
 
 func (p *Planner) newAttempt(r Request, nodes []fwk.NodeInfo) *attempt {
+	arrangement := p.Arrange(r.Job)
 	return &attempt{
+		arrangement: arrangement,
+
 		planner: p,
 		job:     r.Job,
 		budget:  r.Budget(),
 		later:   r.NodesFirst,
 		overlay: newOverlay(nodes),
-		classes: map[model.Class]*class{},
+		classes: map[kind]*class{},
 		quota:   newQuota(r.Job.Requirement()),
-		tasks:   p.Order.inOrder(r.Job),
+		tasks:   arrangement.inOrder(r.Job),
 	}
 }
 
@@ -167,8 +170,10 @@ type attempt struct {
 	// later: the budget is looked at in the end.
 	later   bool
 	overlay *overlay
-	classes map[model.Class]*class
+	classes map[kind]*class
 	quota   quota
+
+	arrangement Arrangement
 	// tasks are the placeable tasks in the order in which they are tried.
 	tasks   []*model.Task
 	placed  []Placement
@@ -296,7 +301,7 @@ func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
 			a.evictor.trial.Gain(t)
 		}
 		a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
-		return true, a.record(ctx, c, e)
+		return true, a.record(ctx, c, t, e)
 	}
 }
 
@@ -342,14 +347,22 @@ func (a *attempt) reserve(ctx context.Context, c *class, t *model.Task, e *candi
 	return false, nil
 }
 
-// record puts the pod on the overlay and tells every class whose filters look at other pods.
-func (a *attempt) record(ctx context.Context, c *class, e *candidate) error {
-	info := a.overlay.add(e.node, c.podInfo)
+// record puts the pod on the overlay and tells every class whose filters look at other pods. Any pod of the class does, unless
+// somebody follows each.
+func (a *attempt) record(ctx context.Context, c *class, t *model.Task, e *candidate) error {
+	pod := c.podInfo
+	if t != c.task && dependence(c.state)&(OnPodsElsewhere|ScoresOnPodsElsewhere) != 0 {
+		var err error
+		if pod, err = a.planner.NewPodInfo(t.Pod); err != nil {
+			return fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
+		}
+	}
+	info := a.overlay.add(e.node, pod)
 	for _, other := range a.classes {
 		if other.state == nil || !other.looksAround {
 			continue
 		}
-		if err := other.addPod(ctx, c.podInfo, info); err != nil {
+		if err := other.addPod(ctx, pod, info); err != nil {
 			return err
 		}
 	}
@@ -381,13 +394,13 @@ func (a *attempt) revive() bool {
 // classOf returns the state of planning shared by all tasks like t. A class whose reservations can fail is begun anew
 // for each task, because what one task reserves changes what the next may be promised.
 func (a *attempt) classOf(ctx context.Context, t *model.Task) (*class, error) {
-	if c := a.classes[t.Class]; c != nil && !c.canFail {
+	if c := a.classes[a.arrangement.kindOf(t)]; c != nil && !c.canFail {
 		return c, nil
 	}
 	c, err := newClass(ctx, a, t)
 	if err != nil {
 		return nil, err
 	}
-	a.classes[t.Class] = c
+	a.classes[a.arrangement.kindOf(t)] = c
 	return c, nil
 }

@@ -90,7 +90,7 @@ func (e *evictor) allFit(ctx context.Context, u unit) bool {
 		touched[v.Task.Node] = true
 	}
 	for i, placed := range a.placed {
-		c := a.classes[placed.Task.Class]
+		c := a.classes[a.arrangement.kindOf(placed.Task)]
 		if !touched[placed.Node] && !c.looksAround && len(a.overlay.repelling) == 0 {
 			continue
 		}

@@ -93,7 +93,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 		state.UpsertPod(p)
 	}
 	return &world{state: state, planner: &gang.Planner{
-		Order:              func(a, b *model.Task) int { return int(b.Priority) - int(a.Priority) },
+		Arrange:            func(*model.Job) gang.Arrangement { return gang.Arrangement{Order: byPriority, Part: alike} },
 		Framework:          f,
 		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
 		NewPodInfo:         func(p *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(p) },
@@ -102,6 +102,10 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 		ReservationCanFail: func(*corev1.Pod) bool { return false },
 	}}
 }
+
+func byPriority(a, b *model.Task) int { return int(b.Priority) - int(a.Priority) }
+
+func alike(*model.Task) int { return 0 }
 
 // noNominations is a nominator without nominated pods.
 type noNominations struct{ fwk.PodNominator }

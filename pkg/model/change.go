@@ -65,4 +65,4 @@ type Complaint struct {
 }
 
 // Empty reports whether nothing happened.
-func (c Change) Empty() bool { return len(c.Jobs) == 0 && c.Events == 0 }
+func (c Change) Empty() bool { return len(c.Jobs) == 0 && c.Events == 0 && len(c.Complaints) == 0 }

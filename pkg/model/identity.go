@@ -89,7 +89,7 @@ func NewTask(pod *corev1.Pod) *Task {
 		UID:        pod.UID,
 		Pod:        pod,
 		Job:        JobOf(pod),
-		Role:       roleOf(pod),
+		Role:       RoleOf(pod),
 		Class:      class,
 		Shape:      shape,
 		Request:    request,
@@ -130,7 +130,8 @@ func statusOf(pod *corev1.Pod) Status {
 	return Bound
 }
 
-func roleOf(pod *corev1.Pod) string {
+// RoleOf returns the role of a pod in its job, empty when it has none.
+func RoleOf(pod *corev1.Pod) string {
 	if role := pod.Annotations[RoleKey]; role != "" {
 		return role
 	}

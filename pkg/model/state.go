@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -343,6 +344,11 @@ func (s *State) DeletePriorityClass(name string) Change {
 // Raise passes on events that the model keeps no state for, such as changes of volumes, or a time that has come.
 func (s *State) Raise(events Event) Change {
 	return s.write(func(c *Change) { c.Events |= events })
+}
+
+// Complain passes on what is wrong with an object and what to change, for its users.
+func (s *State) Complain(object runtime.Object, problem string) Change {
+	return s.write(func(c *Change) { c.Complaints = append(c.Complaints, Complaint{Object: object, Problem: problem}) })
 }
 
 // touchGroups marks all jobs with a PodGroup as changed, because their priorities may be.

@@ -19,6 +19,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/tasktopology"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tdm"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 )
@@ -36,6 +37,7 @@ var table = []struct {
 	{nodegroup.Name, func(e *engine.Engine) runtime.PluginFactory { return nodegroup.New(e) }},
 	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},
 	{resourcestrategyfit.Name, func(*engine.Engine) runtime.PluginFactory { return resourcestrategyfit.New }},
+	{tasktopology.Name, func(e *engine.Engine) runtime.PluginFactory { return tasktopology.New(e) }},
 	{tdm.Name, func(e *engine.Engine) runtime.PluginFactory { return tdm.New(e) }},
 	{usage.Name, func(*engine.Engine) runtime.PluginFactory { return usage.New }},
 }

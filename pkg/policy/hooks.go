@@ -38,6 +38,20 @@ type TaskOrderer interface {
 	CompareTasks(a, b *model.Task) int
 }
 
+// Arranger orders the tasks of a job by what all of them are.
+type Arranger interface {
+	// Arrange returns the arrangement of a job's tasks; nil without an opinion.
+	Arrange(job *model.Job) Arrangement
+}
+
+// Arrangement is how the tasks of one job are to be placed.
+type Arrangement interface {
+	// Compare orders two waiting tasks: negative when a goes first, zero without an opinion.
+	Compare(a, b *model.Task) int
+	// Part numbers the tasks that nodes score alike, as far as it goes.
+	Part(t *model.Task) int
+}
+
 // Overuser tells that a queue holds all it is due, so that none of its jobs has a turn.
 type Overuser interface {
 	Overused(q *account.Queue) bool

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/tasktopology"
 )
 
 // priority is Volcano's plugin of that name: the higher PriorityClass first, and within a job the higher task priority.
@@ -30,6 +31,18 @@ func (gang) CompareJobs(a, b *Ranked) int {
 		return -1
 	}
 	return 1
+}
+
+// taskTopology places the tasks of a job bucket by bucket. Annotations that are wrong mean nothing here; the plugin that scores
+// nodes tells the user.
+type taskTopology struct{}
+
+func (taskTopology) Arrange(job *model.Job) Arrangement {
+	buckets, err := tasktopology.Of(job)
+	if buckets == nil || err != nil {
+		return nil
+	}
+	return buckets
 }
 
 // drf orders jobs by their dominant share of the cluster, the smaller first.

@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -15,7 +16,10 @@ import (
 type orders struct {
 	jobs   []JobOrderer
 	queues []QueueOrderer
-	tasks  []TaskOrderer
+	// tasks are those that order tasks, each a TaskOrderer or an Arranger.
+	tasks []any
+	// arranger tells tasks apart that are alike otherwise; nil when nobody does.
+	arranger Arranger
 	// jobSharing: jobs are ordered by their share of the cluster, which is portion.
 	jobSharing bool
 	portion    resource.Portion
@@ -52,7 +56,45 @@ func (o *orders) CompareQueues(a, b *account.Queue) int {
 	return compareAge(a, b)
 }
 
-// CompareTasks is the order that policies give to the tasks of a job; zero without an opinion.
+// CompareTasks is the order that policies give to two tasks of a job by what they are themselves; zero without an opinion.
 func (o *orders) CompareTasks(a, b *model.Task) int {
-	return firstNonZero(o.tasks, func(p TaskOrderer) int { return p.CompareTasks(a, b) })
+	return firstNonZero(o.tasks, func(p any) int {
+		if p, ok := p.(TaskOrderer); ok {
+			return p.CompareTasks(a, b)
+		}
+		return 0
+	})
+}
+
+// Arrange returns the order that policies give to the waiting tasks of a job, negative when a goes first and zero without an
+// opinion, and what numbers those that nodes score alike.
+func (o *orders) Arrange(job *model.Job) (compare func(a, b *model.Task) int, part func(*model.Task) int) {
+	if o.arranger == nil {
+		return o.CompareTasks, alike
+	}
+	arrangement := o.arranger.Arrange(job)
+	if arrangement == nil {
+		return o.CompareTasks, alike
+	}
+	compare = func(a, b *model.Task) int {
+		return firstNonZero(o.tasks, func(p any) int {
+			if p, ok := p.(TaskOrderer); ok {
+				return p.CompareTasks(a, b)
+			}
+			return arrangement.Compare(a, b)
+		})
+	}
+	return compare, arrangement.Part
+}
+
+func alike(*model.Task) int { return 0 }
+
+func (o *orders) registerTasks(p *config.TierPlugin, policy any) {
+	arranger, arranges := policy.(Arranger)
+	if arranges {
+		o.arranger = arranger
+	}
+	if _, orders := policy.(TaskOrderer); (orders || arranges) && p.Enabled(config.EnableTaskOrder) {
+		o.tasks = append(o.tasks, policy)
+	}
 }

@@ -85,13 +85,22 @@ func Compile(args *config.BatchQueueArgs, outside ...Outside) (*Set, error) {
 	return s, errs.ToAggregate()
 }
 
+// plain are the policies that take no arguments, hold nothing, and want no accounts.
+var plain = map[string]any{
+	config.PluginPriority:     priority{},
+	config.PluginGang:         gang{},
+	config.PluginConformance:  conformance{},
+	config.PluginPDB:          pdb{},
+	config.PluginCDP:          cdp{},
+	config.PluginTaskTopology: taskTopology{},
+}
+
 // build makes the policy of one plugin, nil for plugins that have no say here, and tells which accounts it wants.
 func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mode, errs field.ErrorList) {
+	if policy, ok := plain[p.Name]; ok {
+		return policy, account.Undivided, nil
+	}
 	switch p.Name {
-	case config.PluginPriority:
-		return priority{}, account.Undivided, nil
-	case config.PluginGang:
-		return gang{}, account.Undivided, nil
 	case config.PluginDRF:
 		if p.Enabled(config.EnableHierarchy) {
 			return newHierarchical(), account.Undivided, nil
@@ -113,12 +122,6 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		return &sla{limit: decoded.WaitingTime}, account.Undivided, errs
 	case config.PluginResourceQuota:
 		return newQuota(), account.Undivided, nil
-	case config.PluginConformance:
-		return conformance{}, account.Undivided, nil
-	case config.PluginPDB:
-		return pdb{}, account.Undivided, nil
-	case config.PluginCDP:
-		return cdp{}, account.Undivided, nil
 	case config.PluginTDM:
 		_, errs := arguments.DecodeTDM(p, path)
 		return tdm{}, account.Undivided, errs
@@ -130,7 +133,7 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 func (s *Set) register(p *config.TierPlugin, policy any) {
 	enter(&s.orders.jobs, policy, p.Enabled(config.EnableJobOrder))
 	enter(&s.orders.queues, policy, p.Enabled(config.EnableQueueOrder))
-	enter(&s.orders.tasks, policy, p.Enabled(config.EnableTaskOrder))
+	s.orders.registerTasks(p, policy)
 	s.evictions.register(p, policy)
 	s.outsiders.register(p, policy)
 	enter(&s.overusers, policy, p.Enabled(config.EnableOverused))

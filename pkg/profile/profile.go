@@ -49,6 +49,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.binpack()
 	t.resourceStrategyFit()
 	t.nodeGroup()
+	t.taskTopology()
 	t.tdm()
 	t.usage(args.Metrics)
 	t.extender()
@@ -65,6 +66,8 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 const (
 	nodeGroupFactor = 66
 	nodeGroupWeight = 100
+	// The scores of task-topology are -100 to 100 times its weight, of which half fits into those of kube-scheduler.
+	taskTopologyFactor = 2
 )
 
 // translator applies tiers to a profile.
@@ -195,6 +198,13 @@ func (t *translator) nodeGroup() {
 	args := decoded(t, config.PluginNodeGroup, arguments.DecodeNodeGroup).Args
 	t.addWith(names.NodeGroup, &args, nodeGroupWeight)
 	t.switches(entry, names.NodeGroup)
+}
+
+func (t *translator) taskTopology() {
+	weight := decoded(t, config.PluginTaskTopology, arguments.DecodeTaskTopology)
+	if t.scores(config.PluginTaskTopology) && weight > 0 {
+		t.add(names.TaskTopology, nil, taskTopologyFactor*weight)
+	}
 }
 
 func (t *translator) tdm() {

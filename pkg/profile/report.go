@@ -126,7 +126,7 @@ var pluginFates = map[string]fate{
 	"binpack":                {Changed, "scores are whole numbers from 0 to 100 before they are weighed: near ties may come out otherwise"},
 	"resource-strategy-fit":  {Changed, "as binpack"},
 	"nodegroup":              {Same, "weights in the profile are 66 times Volcano's, so that -1 to 150 points fit"},
-	"task-topology":          {Unsupported, "use pod affinity and anti-affinity"},
+	"task-topology":          {Changed, "running tasks count for anti-affinity, too, and what is taken back is counted back; wrong annotations are told in an event"},
 	"usage":                  {Changed, "what is not known is never 0 percent; metrics are read for all nodes at once, and count for 5 minutes from their own time"},
 	"extender":               {Changed, "job and queue verbs are asked in the background; failures that are not ignorable stop what they are about (docs/volcano-compat.md)"},
 	"rescheduling":           {Unsupported, "run a descheduler beside it"},

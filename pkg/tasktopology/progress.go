@@ -6,7 +6,6 @@ package tasktopology
 import (
 	"maps"
 	"slices"
-	"sort"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -108,13 +107,26 @@ func (p *Progress) recount(b *bucket, node string, n int) {
 	}
 }
 
+// Asks is what all tasks of the bucket that are left ask for.
+func (p *Progress) Asks() resource.Vector {
+	if len(p.asks) == 0 {
+		return nil
+	}
+	return p.asks[len(p.asks)-1]
+}
+
 // Score is how well a node suits the next task, as a part of the largest bucket: the tasks of its bucket that the node has
 // already, and those that are left and that fit there together, less the tasks there that it is to be apart from. 1 is a node
 // for the whole of the largest bucket; many tasks to be apart from make it negative. Free is what the node has idle, with what
 // pods that leave it hold; the next task fits. Source: calcBucketScore (Volcano pkg/scheduler/plugins/task-topology/topology.go).
 // Tasks that do not fit besides are left out from the end of their order; there any are.
 func (p *Progress) Score(node string, free resource.Vector) float64 {
-	fitting := sort.Search(len(p.asks), func(i int) bool { return p.asks[i].Exceeding(free) != nil })
+	fitting, _ := slices.BinarySearchFunc(p.asks, free, func(ask, free resource.Vector) int {
+		if ask.Exceeding(free) == nil {
+			return -1
+		}
+		return 1
+	})
 	score := p.bound[node] + max(1, fitting) - p.of.topology.repulsion(p.role, p.on[node])
 	return float64(score) / float64(p.of.largest)
 }

@@ -4,12 +4,10 @@
 package conformance_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +43,6 @@ type exceptions struct {
 		Reason string
 		Expect conformance.Facts
 	}
-	NotBuilt map[string]string
 }
 
 func readExceptions(t *testing.T) exceptions {
@@ -155,12 +152,9 @@ func TestCalderaDecidesAsVolcanoDid(t *testing.T) {
 				return
 			}
 			message := fmt.Sprintf("%s\n%s", e.What, strings.Join(lines, "\n"))
-			missing := cmp.Or(exceptions.NotBuilt[name], exceptions.NotBuilt[conformance.Topic(name)])
 			switch {
 			case onPurpose:
 				t.Errorf("it differs from Volcano on purpose (%s), but not as differences.yaml says. %s", exception.Reason, message)
-			case missing != "":
-				t.Skipf("%s; %d facts differ. %s", missing, len(lines), message)
 			case e.Suspect != "":
 				t.Errorf("what Volcano did is questionable (%s): agree with it, or argue in differences.yaml for what is right. %s", e.Suspect, message)
 			default:
@@ -181,18 +175,5 @@ func TestDifferencesOnPurposeAreSuch(t *testing.T) {
 				t.Error("what is expected instead is what Volcano did: remove the entry")
 			}
 		})
-	}
-}
-
-func TestWhatIsNotBuiltYetIsATopicOrACase(t *testing.T) {
-	var known []string
-	for _, dir := range cases(t) {
-		name := filepath.Base(dir)
-		known = append(known, name, conformance.Topic(name))
-	}
-	for name, reason := range readExceptions(t).NotBuilt {
-		if !slices.Contains(known, name) {
-			t.Errorf("%s (%s) is neither a case nor a topic: remove it", name, reason)
-		}
 	}
 }

@@ -273,7 +273,7 @@ func (noNominations) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
 func (w *world) decide(c *golden.Case, f framework.Framework) string {
 	ctx := context.Background()
 	state := framework.NewCycleState()
-	gang.MarkPlan(state)
+	gang.MarkPlan(state, nil)
 	if _, status, _ := f.RunPreFilterPlugins(ctx, state, w.pod); !status.IsSuccess() {
 		return status.Message() + "\n"
 	}

@@ -122,8 +122,11 @@ func (e *Engine) Start() error { return e.start() }
 // Clock is the time the engine lives by.
 func (e *Engine) Clock() clock.WithTicker { return e.options.Clock }
 
-// CompareTasks is the order that the policies give to the tasks of a job; zero without an opinion.
-func (e *Engine) CompareTasks(a, b *model.Task) int { return e.policies.CompareTasks(a, b) }
+// Arrange says how the policies would have the tasks of a job tried.
+func (e *Engine) Arrange(job *model.Job) gang.Arrangement {
+	order, part := e.policies.Arrange(job)
+	return gang.Arrangement{Order: order, Part: part}
+}
 
 // Complete is closed once the model holds all that was there at the start. Nothing has been decided by then unless the
 // engine leads.
@@ -157,7 +160,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		AdmissionTimeout: e.timeout,
 		Evicts:           len(e.evicting) > 0,
 		MayFit:           gang.MayFit,
-		Lead:             gang.TaskOrder(e.CompareTasks).Lead,
+		Lead:             func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
 		Activate:         func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
 		Settle:           func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:           writer.Waits,

@@ -82,7 +82,7 @@ func TestReservations(t *testing.T) {
 			}
 			pl, state := plugin.(fwk.ReservePlugin), framework.NewCycleState()
 			if tc.planning {
-				gang.MarkPlan(state)
+				gang.MarkPlan(state, nil)
 			}
 			pod := st.MakePod().Name("p").UID("p").Req(map[corev1.ResourceName]string{"cpu": "1"}).Obj()
 			status := pl.Reserve(t.Context(), state, pod, "n")

@@ -19,12 +19,9 @@ func newPlanner(f framework.Framework, e *engine.Engine) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 	return &gang.Planner{
 		Framework: f,
-		Order:     e.CompareTasks,
-		NewState: func() fwk.CycleState {
-			state := framework.NewCycleState()
-			gang.MarkPlan(state)
-			return state
-		},
+		Arrange:   e.Arrange,
+
+		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
 		NewPodInfo:         func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
 		RemovePod:          func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
 		SampleSize:         func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) },

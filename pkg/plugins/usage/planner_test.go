@@ -14,67 +14,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
-	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
-	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
-	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
-type noNominations struct{ fwk.PodNominator }
-
-func (noNominations) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
-
 // planner plans on nodes of 8 cores and 16 Gi, by their loads alone.
 func planner(t *testing.T, pl *usage.Usage, names ...string) *gang.Planner {
 	t.Helper()
-	metrics.Register()
 	has := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
 	var nodes []*corev1.Node
 	for _, name := range names {
 		nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Capacity: has, Allocatable: has}})
 	}
-	registry := upstream.NewInTreeRegistry()
-	registry[usage.Name] = func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return pl, nil }
-	f, err := frameworkruntime.NewFramework(t.Context(), registry, &schedulerconfig.KubeSchedulerProfile{
-		SchedulerName: "volcano",
-		Plugins: &schedulerconfig.Plugins{
-			MultiPoint: schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: usage.Name, Weight: 5}}},
-			QueueSort:  schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: "PrioritySort"}}},
-			Bind:       schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: "DefaultBinder"}}},
-		},
-	},
-		frameworkruntime.WithClientSet(fake.NewClientset()),
-		frameworkruntime.WithInformerFactory(informers.NewSharedInformerFactory(fake.NewClientset(), 0)),
-		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(nil, nodes)),
-		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
-		frameworkruntime.WithPodNominator(noNominations{}),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &gang.Planner{
-		Order:              func(*model.Task, *model.Task) int { return 0 },
-		Framework:          f,
-		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
-		NewPodInfo:         func(p *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(p) },
-		RemovePod:          func(n fwk.NodeInfo, p *corev1.Pod) error { return n.RemovePod(klog.Background(), p) },
-		SampleSize:         func(nodes int) int { return nodes },
-		ReservationCanFail: func(*corev1.Pod) bool { return false },
-	}
+	built := func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return pl, nil }
+	return placing.Planner(t, nodes, nil, nil, usage.Name, built)
 }
 
 // gangOf is a job of pods of 2 cores and 4 Gi.
