@@ -50,6 +50,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.resourceStrategyFit()
 	t.nodeGroup()
 	t.tdm()
+	t.numaAware()
 	t.usage(args.Metrics)
 	t.extender()
 	if err := t.errs.ToAggregate(); err != nil {
