@@ -64,6 +64,12 @@ var sources = []source{
 		},
 	},
 	{
+		module:      "volcano.sh/apis",
+		pkg:         "pkg/apis/nodeinfo/v1alpha1",
+		dir:         "crds-optional",
+		definitions: []definition{{file: "nodeinfo.volcano.sh_numatopologies.yaml"}},
+	},
+	{
 		module: "sigs.k8s.io/scheduler-plugins",
 		pkg:    "apis/scheduling/v1alpha1",
 		dir:    "crds-optional",

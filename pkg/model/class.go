@@ -26,9 +26,13 @@ var identityLabels = map[string]bool{
 	"volcano.sh/task-index":                    true,
 }
 
+// NUMAPolicyAnnotation is the policy of the kubelet's topology manager that a pod asks for (Volcano
+// pkg/scheduler/api/numa_info.go).
+const NUMAPolicyAnnotation = "volcano.sh/numa-topology-policy"
+
 // placementAnnotations are those that filters and scorers read.
 var placementAnnotations = []string{
-	PreemptableKey, RevocableZoneKey, ScoringTypeAnnotation, ScoringWeightAnnotation,
+	PreemptableKey, RevocableZoneKey, ScoringTypeAnnotation, ScoringWeightAnnotation, NUMAPolicyAnnotation,
 }
 
 // classOf digests what filters and scorers read of a pod: everything in the spec that bears on a node, annotations about

@@ -5,6 +5,8 @@
 package node
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 )
@@ -24,4 +26,20 @@ func Amounts(info fwk.NodeInfo, name corev1.ResourceName) (allocatable, requeste
 		return int64(has.GetAllowedPodNumber()), int64(len(info.GetPods()))
 	}
 	return has.GetScalarResources()[name], taken.GetScalarResources()[name]
+}
+
+// Earlier orders the pods of a node: by the time of their start, then of their creation, then by name; those that have not
+// started come last.
+func Earlier(a, b *corev1.Pod) int {
+	started, other := a.Status.StartTime, b.Status.StartTime
+	switch {
+	case started != nil && other != nil && !started.Equal(other):
+		return started.Compare(other.Time)
+	case (started == nil) != (other == nil):
+		if started == nil {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tasktopology"
@@ -35,6 +36,7 @@ var table = []struct {
 	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
 	{mostrequested.Name, func(*engine.Engine) runtime.PluginFactory { return mostrequested.New }},
 	{nodegroup.Name, func(e *engine.Engine) runtime.PluginFactory { return nodegroup.New(e) }},
+	{numaaware.Name, func(e *engine.Engine) runtime.PluginFactory { return numaaware.New(e) }},
 	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},
 	{resourcestrategyfit.Name, func(*engine.Engine) runtime.PluginFactory { return resourcestrategyfit.New }},
 	{tasktopology.Name, func(e *engine.Engine) runtime.PluginFactory { return tasktopology.New(e) }},

@@ -51,6 +51,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.nodeGroup()
 	t.taskTopology()
 	t.tdm()
+	t.numaAware()
 	t.usage(args.Metrics)
 	t.extender()
 	if err := t.errs.ToAggregate(); err != nil {

@@ -130,7 +130,7 @@ var pluginFates = map[string]fate{
 	"usage":                  {Changed, "what is not known is never 0 percent; metrics are read for all nodes at once, and count for 5 minutes from their own time"},
 	"extender":               {Changed, "job and queue verbs are asked in the background; failures that are not ignorable stop what they are about (docs/volcano-compat.md)"},
 	"rescheduling":           {Unsupported, "run a descheduler beside it"},
-	"numa-aware":             {Unsupported, "the kubelet's topology manager decides on the node"},
+	"numa-aware":             {Changed, "which CPUs a new pod has is worked out from the pods on its node until the exporter tells; init containers count"},
 	"deviceshare":            {Unsupported, "use dynamic resource allocation, or whole devices"},
 	"network-topology-aware": {Unsupported, "gangs are placed as if the network were flat"},
 }

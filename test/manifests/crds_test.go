@@ -38,6 +38,11 @@ func TestDefinitionsAreWhatUsersKnow(t *testing.T) {
 			shortNames: []string{"q", "queue-v1beta1"},
 			columns:    []string{"PARENT", "WEIGHT", "STATE", "AGE", "[RECLAIMABLE]"},
 		},
+		"numatopologies.nodeinfo.volcano.sh": {
+			file:       "crds-optional/nodeinfo.volcano.sh_numatopologies.yaml",
+			scope:      apiextensionsv1.ClusterScoped,
+			shortNames: []string{"numatopo"},
+		},
 		"podgroups.scheduling.x-k8s.io": {
 			file:       "crds-optional/scheduling.x-k8s.io_podgroups.yaml",
 			scope:      apiextensionsv1.NamespaceScoped,

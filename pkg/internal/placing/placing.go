@@ -16,8 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	clientfeatures "k8s.io/client-go/features"
+	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
@@ -43,36 +46,47 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/profile"
 )
 
-// Walk runs the cases of testdata/<file>.txt, all of the command "place":
+// Walk runs the cases of testdata/<file>.txt, of the commands "place" and "plan":
 //
 //	plugin NAME [argument=value ...]              a plugin of the tier
 //	queue NAME [parent=NAME] [required=GROUP,GROUP] [preferred=...] [anti-required=...] [anti-preferred=...] [affinity=none] [limits=JSON]
-//	node NAME has=cpu=2,memory=4Gi [used=cpu=1] [queue=NAME] [labels=a=b;c=d] [taints=key:PreferNoSchedule]
-//	pod has=cpu=1 [queue=NAME] [annotations=a=b;c=d] [labels=a=b] [prefer=label=value] [need=label=value]
+//	node NAME has=cpu=2,memory=4Gi [used=cpu=1] [queue=NAME] [labels=a=b;c=d] [annotations=a=b] [taints=key:PreferNoSchedule]
+//	numa NAME cpus=0-3/4-7 [free=0-7] [reserved=1] [manager=static] policy=restricted
+//	on NAME POD [has=cpu=1] [annotations=a=b;c=d] [labels=a=b] [phase=Running] [age=0]
+//	pod [has=cpu=1] [queue=NAME] [annotations=a=b;c=d] [labels=a=b] [prefer=label=value] [need=label=value]
+//	container NAME has=cpu=1 [kind=init]
 //
-// What comes out is a line for each node: its score as the profile weighs it with its parts, or why it is out of the
-// question. Words stand in the file for what is not the same in every run, such as the address of a server.
+// A line "numa" is the Numatopology of a node: each part of cpus is a NUMA node and a socket. A line "on" is a pod on a node,
+// which has started if it has an age, in minutes. A line "container" adds a container to the pod before it, of the kind init,
+// sidecar or, without one, ordinary; "has" on the pod's own line is a container, too.
+//
+// What comes out of "place" is a line for each node: its score as the profile weighs it with its parts, or why it is out of the
+// question. For "plan" the pod has count=N, and is planned as a gang of so many: what comes out is a line for each node with
+// how many it takes, or why the gang does not fit. Words stand in the file for what is not the same in every run, such as the address of a server.
 func Walk(t *testing.T, file string, words ...Word) {
 	t.Helper()
-	golden.Walk(t, file, map[string]func(*golden.Case) string{"place": func(c *golden.Case) string {
-		out := place(c, words)
-		for _, word := range words {
-			out = strings.ReplaceAll(out, word.Meaning, word.Name)
+	run := func(decide func(*world, *golden.Case, framework.Framework) string) func(*golden.Case) string {
+		return func(c *golden.Case) string {
+			out := place(c, words, decide)
+			for _, word := range words {
+				out = strings.ReplaceAll(out, word.Meaning, word.Name)
+			}
+			return out
 		}
-		return out
-	}})
+	}
+	golden.Walk(t, file, map[string]func(*golden.Case) string{"place": run((*world).decide), "plan": run((*world).plan)})
 }
 
 // Word is what a name in a file means.
 type Word struct{ Name, Meaning string }
 
-func place(c *golden.Case, words []Word) string {
+func place(c *golden.Case, words []Word, decide func(*world, *golden.Case, framework.Framework) string) string {
 	w := read(c, words)
 	f, err := w.framework(c.T())
 	if err != nil {
 		return fmt.Sprintf("error: %v\n", err)
 	}
-	return w.decide(c, f)
+	return decide(w, c, f)
 }
 
 // world is what a case describes.
@@ -81,8 +95,15 @@ type world struct {
 	nodes []*corev1.Node
 	pods  []*corev1.Pod
 	pod   *corev1.Pod
+	// count is how many pods a gang has.
+	count int
+	// last is the pod that was read last.
+	last *corev1.Pod
+	// topologies are the Numatopologies.
+	topologies []apiruntime.Object
 	// queues are those besides the default one.
 	queues []*model.Queue
+	engine *engine.Engine
 }
 
 // queue reads a queue. With affinity=none it has none at all, with no list one that is empty.
@@ -102,35 +123,47 @@ func queue(c *golden.Case, l *golden.Line) *model.Queue {
 	return q
 }
 
+// plugin reads an entry of the tier.
+func plugin(l *golden.Line, words []Word) map[string]any {
+	entry, arguments := map[string]any{"name": l.Word(1)}, map[string]json.RawMessage{}
+	for key, text := range l.All() {
+		for _, word := range words {
+			text = strings.ReplaceAll(text, word.Name, word.Meaning)
+		}
+		value := json.RawMessage(text)
+		if !json.Valid(value) {
+			value, _ = json.Marshal(text)
+		}
+		if strings.HasPrefix(key, "enable") && key != "enablePreferredOrder" {
+			entry[key] = value
+		} else {
+			arguments[key] = value
+		}
+	}
+	entry["arguments"] = arguments
+	return entry
+}
+
 func read(c *golden.Case, words []Word) *world {
 	w := &world{}
 	var tier []map[string]any
 	for _, l := range c.Lines {
 		switch l.Word(0) {
 		case "plugin":
-			entry, arguments := map[string]any{"name": l.Word(1)}, map[string]json.RawMessage{}
-			for key, text := range l.All() {
-				for _, word := range words {
-					text = strings.ReplaceAll(text, word.Name, word.Meaning)
-				}
-				value := json.RawMessage(text)
-				if !json.Valid(value) {
-					value, _ = json.Marshal(text)
-				}
-				if strings.HasPrefix(key, "enable") && key != "enablePreferredOrder" {
-					entry[key] = value
-				} else {
-					arguments[key] = value
-				}
-			}
-			entry["arguments"] = arguments
-			tier = append(tier, entry)
+			tier = append(tier, plugin(l, words))
 		case "queue":
 			w.queues = append(w.queues, queue(c, l))
 		case "node":
 			w.node(l)
+		case "numa":
+			w.numa(l)
+		case "on":
+			w.on(l)
+		case "container":
+			w.container(l)
 		case "pod":
 			w.pod = pod(l, "pod", l.List("has"))
+			w.last, w.count = w.pod, l.Int("count", 1)
 			w.pod.Spec.NodeSelector = pairs(l, "need")
 			for key, value := range pairs(l, "prefer") {
 				w.pod.Spec.Affinity = preferring(key, value)
@@ -154,7 +187,7 @@ func (w *world) node(l *golden.Line) {
 		has[corev1.ResourcePods] = resource.MustParse("110")
 	}
 	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pairs(l, "labels")},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pairs(l, "labels"), Annotations: pairs(l, "annotations")},
 		Status:     corev1.NodeStatus{Allocatable: has, Capacity: has},
 	}
 	for _, taint := range l.Split("taints", ",") {
@@ -172,13 +205,14 @@ func (w *world) node(l *golden.Line) {
 func pod(l *golden.Line, name string, requests corev1.ResourceList) *corev1.Pod {
 	annotations := pairs(l, "annotations")
 	annotations[model.QueueAnnotation] = l.Text("queue", model.DefaultQueue)
-	return &corev1.Pod{
+	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Annotations: annotations, Labels: pairs(l, "labels")},
-		Spec: corev1.PodSpec{
-			SchedulerName: "volcano",
-			Containers:    []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}},
-		},
+		Spec:       corev1.PodSpec{SchedulerName: "volcano"},
 	}
+	if requests != nil {
+		p.Spec.Containers = []corev1.Container{container("c", requests)}
+	}
+	return p
 }
 
 func preferring(label, value string) *corev1.Affinity {
@@ -217,7 +251,10 @@ func (w *world) framework(t *testing.T) (framework.Framework, error) {
 	p.PluginConfig = slices.DeleteFunc(p.PluginConfig, func(c schedulerconfig.PluginConfig) bool { return without.Has(c.Name) })
 
 	metrics.Register()
-	e := engine.New()
+	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // Fake API servers do not stream lists.
+	e := engine.NewWith(engine.Options{Groups: w.groups()})
+	w.engine = e
+	told := topologies(e.State)
 	e.State.AddScheduler("volcano")
 	e.State.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Weight: 1})
 	for _, q := range w.queues {
@@ -229,6 +266,7 @@ func (w *world) framework(t *testing.T) (framework.Framework, error) {
 	for _, p := range append(w.pods, w.pod) {
 		e.State.UpsertPod(p)
 	}
+	told.forget()
 	registry := plugins.NewInTreeRegistry()
 	if err := registry.Merge(caldera.Registry(e)); err != nil {
 		return nil, err
@@ -252,7 +290,14 @@ func (w *world) framework(t *testing.T) (framework.Framework, error) {
 	}
 	factory.Start(t.Context().Done())
 	factory.WaitForCacheSync(t.Context().Done())
+	if has(p, names.NUMAAware) {
+		told.wait(len(w.topologies) + 1) // At last that there are no more.
+	}
 	return f, nil
+}
+
+func has(p *schedulerconfig.KubeSchedulerProfile, name string) bool {
+	return slices.ContainsFunc(p.Plugins.MultiPoint.Enabled, func(e schedulerconfig.Plugin) bool { return e.Name == name })
 }
 
 // devices is what kube-scheduler gives to plugins that look for devices, of which there are none.

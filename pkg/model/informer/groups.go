@@ -65,9 +65,13 @@ func Groups(ctx context.Context, state *model.State, clients Clients) error {
 		volcano.SchemeGroupVersion.String():      func() error { return watchVolcano(ctx, state, clients) },
 		coscheduling.SchemeGroupVersion.String(): func() error { return watchCoscheduling(ctx, state, clients.Coscheduling) },
 	}
-	look := func(ctx context.Context) (sure bool, err error) {
-		return lookForGroups(ctx, clients.Discovery, unwatched)
-	}
+	return whenServed(ctx, clients.Discovery, unwatched)
+}
+
+// whenServed begins to watch the APIs that are served. It returns once what is there has been delivered, and goes on looking
+// for the others until the context ends.
+func whenServed(ctx context.Context, finder discovery.ServerResourcesInterface, unwatched map[string]func() error) error {
+	look := func(ctx context.Context) (sure bool, err error) { return lookForGroups(ctx, finder, unwatched) }
 	if err := wait.PollUntilContextCancel(ctx, askAgain, true, look); err != nil {
 		return fmt.Errorf("looking for group APIs: %w", err)
 	}

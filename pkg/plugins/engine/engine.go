@@ -8,6 +8,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -140,7 +141,7 @@ func (e *Engine) Lead() { e.leadOnce.Do(func() { close(e.leading) }) }
 func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	logger := klog.FromContext(ctx).WithName("caldera")
 	ctx = klog.NewContext(ctx, logger)
-	groups, err := e.groups(handle)
+	groups, err := e.Groups(handle)
 	if err != nil {
 		return err
 	}
@@ -190,10 +191,13 @@ func (e *Engine) queueFacts() []status.QueueFacts {
 	return facts
 }
 
-// groups returns the group APIs.
-func (e *Engine) groups(handle framework.Framework) (informer.Clients, error) {
+// Groups returns the APIs of batch schedulers, Volcano's among them.
+func (e *Engine) Groups(handle fwk.Handle) (informer.Clients, error) {
 	if e.options.Groups != nil {
 		return *e.options.Groups, nil
+	}
+	if handle.KubeConfig() == nil {
+		return informer.Clients{}, errors.New("there is no API server to connect to")
 	}
 	// Custom resources are not served as protobuf, which the scheduler's own connection asks for.
 	config := rest.CopyConfig(handle.KubeConfig())

@@ -17,4 +17,5 @@ const (
 	TDM                 = "TDM"
 	Reclaim             = "Reclaim"
 	Usage               = "Usage"
+	NUMAAware           = "NUMAAware"
 )

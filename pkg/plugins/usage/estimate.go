@@ -4,7 +4,6 @@
 package usage
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/node"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -75,7 +75,7 @@ func fillOf(info fwk.NodeInfo, load source.Load, args *config.UsageArgs, now tim
 			pods = append(pods, p.GetPod())
 		}
 	}
-	slices.SortStableFunc(pods, earlier)
+	slices.SortStableFunc(pods, node.Earlier)
 	for _, pod := range pods {
 		cpu, memory := f.utilization()
 		e := estimateOf(pod, risk(mean(args, cpu, memory), &args.Estimator), &args.Estimator)
@@ -100,20 +100,6 @@ func unmeasured(pod *corev1.Pod, now time.Time, interval time.Duration) bool {
 	}
 	// Images may be pulled for longer than that: what the pod will use is still to come.
 	return true
-}
-
-func earlier(a, b *corev1.Pod) int {
-	started, other := a.Status.StartTime, b.Status.StartTime
-	switch {
-	case started != nil && other != nil && !started.Equal(other):
-		return started.Compare(other.Time)
-	case (started == nil) != (other == nil):
-		if started == nil {
-			return 1
-		}
-		return -1
-	}
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // estimateOf is what a pod is taken to use.

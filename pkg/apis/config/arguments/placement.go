@@ -258,6 +258,13 @@ func DecodeTaskTopology(p *config.TierPlugin, path *field.Path) (int64, field.Er
 	return decoded, d.finish(p.Name)
 }
 
+// DecodeNumaAware reads the arguments of the plugin numa-aware: its weight, at least 0, default 1.
+func DecodeNumaAware(p *config.TierPlugin, path *field.Path) (int64, field.ErrorList) {
+	d := newDecoder(path, p.Arguments)
+	decoded := weight(d, "weight", 1)
+	return decoded, d.finish(p.Name)
+}
+
 // weight is a whole number of at least 0.
 func weight(d *decoder, key string, fallback int64) int64 {
 	return int64(value(d, key, int(fallback), integer(0, heaviest)))

@@ -154,6 +154,20 @@ func TestDecodeNodeGroup(t *testing.T) {
 	}
 }
 
+func TestDecodeNumaAware(t *testing.T) {
+	run(t, "numa-aware", arguments.DecodeNumaAware, map[string]decodes[int64]{
+		"no arguments": {"{}", 1, nil},
+		"given":        {"{weight: '10'}", 10, nil},
+		"what is wrong": {
+			"{weight: -1, policy: none}", 1,
+			[]string{
+				"plugins[0].arguments[weight]: Invalid value: -1: must be a whole number from 0 to 1000000",
+				`plugins[0].arguments[policy]: Forbidden: unknown key; valid are "weight"`,
+			},
+		},
+	})
+}
+
 func TestDecodeTaskTopology(t *testing.T) {
 	run(t, "task-topology", arguments.DecodeTaskTopology, map[string]decodes[int64]{
 		"nothing given": {"{}", 1, nil},

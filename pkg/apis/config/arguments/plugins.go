@@ -37,7 +37,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginNetworkTopologyAware: whatever,
 	config.PluginNodeGroup:            errorsOf(DecodeNodeGroup),
 	config.PluginNodeOrder:            errorsOf(DecodeNodeOrder),
-	config.PluginNumaAware:            whatever,
+	config.PluginNumaAware:            errorsOf(DecodeNumaAware),
 	config.PluginPredicates:           errorsOf(DecodePredicates),
 	config.PluginRescheduling:         whatever,
 	config.PluginResourceStrategyFit:  errorsOf(DecodeResourceStrategyFit),
