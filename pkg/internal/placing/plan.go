@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
@@ -22,19 +19,8 @@ import (
 
 // plan plans the pods as a gang, and tells how many go to each node.
 func (w *world) plan(c *golden.Case, f framework.Framework) string {
-	planner := &gang.Planner{
-		Order:     func(*model.Task, *model.Task) int { return 0 },
-		Framework: f,
-		NewState: func() fwk.CycleState {
-			state := framework.NewCycleState()
-			gang.MarkPlan(state)
-			return state
-		},
-		NewPodInfo:         func(p *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(p) },
-		RemovePod:          func(n fwk.NodeInfo, p *corev1.Pod) error { return n.RemovePod(klog.Background(), p) },
-		SampleSize:         func(nodes int) int { return nodes },
-		ReservationCanFail: w.engine.ReservationCanFail,
-	}
+	planner := planner(f, nil)
+	planner.ReservationCanFail = w.engine.ReservationCanFail
 	plan, err := planner.Plan(context.Background(), gang.Request{Job: w.job(), Budget: func() gang.Budget { return &policy.Budget{} }})
 	if err != nil {
 		c.Fatalf("%v", err)

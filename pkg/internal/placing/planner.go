@@ -32,11 +32,6 @@ func Planner(
 ) *gang.Planner {
 	t.Helper()
 	metrics.Register()
-	if arrange == nil {
-		arrange = func(*model.Job) gang.Arrangement {
-			return gang.Arrangement{Order: func(_, _ *model.Task) int { return 0 }, Part: func(*model.Task) int { return 0 }}
-		}
-	}
 	registry := plugins.NewInTreeRegistry()
 	registry[name] = factory
 	f, err := frameworkruntime.NewFramework(t.Context(), registry, &schedulerconfig.KubeSchedulerProfile{
@@ -60,6 +55,16 @@ func Planner(
 	)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return planner(f, arrange)
+}
+
+// planner plans with a profile.
+func planner(f framework.Framework, arrange func(*model.Job) gang.Arrangement) *gang.Planner {
+	if arrange == nil {
+		arrange = func(*model.Job) gang.Arrangement {
+			return gang.Arrangement{Order: func(_, _ *model.Task) int { return 0 }, Part: func(*model.Task) int { return 0 }}
+		}
 	}
 	return &gang.Planner{
 		Arrange:            arrange,
