@@ -36,11 +36,22 @@ type Group struct {
 	WaitingTime time.Duration
 	// Problem says what is wrong with the PodGroup's annotations and what to change; empty when nothing is.
 	Problem string
+	// Topology is how near each other the tasks are to be; nil when it does not matter.
+	Topology *NetworkTopology
 	// PriorityClass names the job's PriorityClass; empty for the cluster's default.
 	PriorityClass string
 	Created       time.Time
 	// Object is the PodGroup as last seen; never to be changed.
 	Object runtime.Object
+}
+
+// NetworkTopology is inside of which HyperNodes a gang is to be (Volcano's spec.networkTopology).
+type NetworkTopology struct {
+	// Hard: it must not span more than one HyperNode of the highest tier that is given, by number or by name; else the fastest
+	// that has room is used.
+	Hard        bool
+	HighestTier int
+	TierName    string
 }
 
 // Phase is the phase of a PodGroup (volcano.sh/apis scheduling/v1beta1, PodGroupPhase).
