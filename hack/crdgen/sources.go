@@ -65,6 +65,12 @@ var sources = []source{
 	},
 	{
 		module:      "volcano.sh/apis",
+		pkg:         "pkg/apis/topology/v1alpha1",
+		dir:         "crds-optional",
+		definitions: []definition{{file: "topology.volcano.sh_hypernodes.yaml"}},
+	},
+	{
+		module:      "volcano.sh/apis",
 		pkg:         "pkg/apis/nodeinfo/v1alpha1",
 		dir:         "crds-optional",
 		definitions: []definition{{file: "nodeinfo.volcano.sh_numatopologies.yaml"}},

@@ -17,7 +17,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // Framework is the part of a scheduler profile that planning runs: its own plugins, on pods other than the one in
@@ -58,50 +57,14 @@ type Planner struct {
 	// volume, an unallocated device.
 	ReservationCanFail func(*corev1.Pod) bool
 
+	// Domains says inside of which nodes a gang is to be; nil: anywhere.
+	Domains Domains
+
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
 	memo  memo
 	// infos are the parsed pods of the tasks for which room is kept, from one plan to the next.
 	infos map[types.UID]fwk.PodInfo
-}
-
-// Placement is one task and the node planned for it.
-type Placement struct {
-	Task *model.Task
-	Node string
-}
-
-// Plan is the outcome of planning a turn.
-type Plan struct {
-	// Placements is what to do; nil when the requirement cannot be met.
-	Placements []Placement
-	// Fragile: a later reservation can fail, so that no member may bind before all are reserved.
-	Fragile bool
-	// Reason says why nothing is placed; zero when Placements is not empty.
-	Reason model.Reason
-}
-
-// Budget is what the job's queue may take.
-type Budget interface {
-	// Refuses says why so much more may not be taken; the zero Reason when it may.
-	Refuses(resource.Vector) model.Reason
-	// Take takes it.
-	Take(resource.Vector)
-	// Excuse counts what is held beyond a limit as within it.
-	Excuse()
-	// Release has a job of a queue, which may be another, give something back.
-	Release(queue string, v resource.Vector)
-}
-
-// Request is what a turn asks the planner for.
-type Request struct {
-	Job *model.Job
-	// Budget returns the budget of the queue, as of the turn's begin; each call a new one.
-	Budget func() Budget
-	// NodesFirst: the budget is looked at only if the nodes have room, so that the reason is theirs if they have not.
-	NodesFirst bool
-	// Nominated are the tasks, of any job, for which room is kept on a node. That room is nobody else's.
-	Nominated []*model.Task
 }
 
 // Plan places as many of the tasks as the requirement asks for, in order, or none, within the budget. Best-effort tasks of a gang are
@@ -113,6 +76,12 @@ func (p *Planner) Plan(ctx context.Context, r Request) (Plan, error) {
 	}
 	if len(nodes) == 0 {
 		return Plan{Reason: noNodes(r.Job)}, nil
+	}
+	switch domains, refusal := p.domains(r.Job, nodes); {
+	case refusal != "":
+		return Plan{Reason: nowhere(refusal)}, nil
+	case domains != nil:
+		return p.planInside(ctx, r, nodes, domains)
 	}
 	plan, remembered, err := p.attempt(ctx, r, nodes)
 	if err == nil && len(plan.Placements) == 0 && remembered {
@@ -137,7 +106,7 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 		return Plan{}, false, err
 	}
 	if !a.quota.met() || len(a.placed) == 0 || !a.affords() {
-		return Plan{Reason: a.reason()}, a.remembered, nil
+		return Plan{Reason: a.reason(), fit: max(len(a.placed), a.bound)}, a.remembered, nil
 	}
 	p.memo.keep(a)
 	return Plan{Placements: a.placed, Fragile: a.fragile}, a.remembered, nil

@@ -79,6 +79,17 @@ func (p *Planner) Evict(ctx context.Context, s Search) (Statement, error) {
 	if len(nodes) == 0 {
 		return Statement{Why: "the cluster has no nodes"}, nil
 	}
+	switch domains, refusal := p.domains(s.Job, nodes); {
+	case refusal != "":
+		return Statement{Why: refusal}, nil
+	case domains != nil:
+		return p.evictInside(ctx, s, nodes, domains)
+	}
+	return p.evictAmong(ctx, s, nodes)
+}
+
+// evictAmong looks for evictions on nodes.
+func (p *Planner) evictAmong(ctx context.Context, s Search, nodes []fwk.NodeInfo) (Statement, error) {
 	st, retry, err := p.statement(ctx, s, nodes, false)
 	if err == nil && st.Placements == nil && retry {
 		st, _, err = p.statement(ctx, s, nodes, true)

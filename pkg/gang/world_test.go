@@ -19,10 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	v1 "k8s.io/kube-scheduler/config/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
@@ -30,6 +28,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
@@ -67,7 +66,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	snapshot := cache.NewSnapshot(running, nodes)
-	registry, profile := plugins.NewInTreeRegistry(), defaultProfile(tb)
+	registry, profile := plugins.NewInTreeRegistry(), placing.DefaultProfile(tb)
 	for _, pl := range further {
 		registry[pl.Name()] = func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return pl, nil }
 		profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, schedulerconfig.Plugin{Name: pl.Name()})
@@ -111,28 +110,6 @@ func alike(*model.Task) int { return 0 }
 type noNominations struct{ fwk.PodNominator }
 
 func (noNominations) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
-
-// defaultProfile is upstream's default profile without what needs a cluster behind it.
-func defaultProfile(tb testing.TB) *schedulerconfig.KubeSchedulerProfile {
-	tb.Helper()
-	var versioned v1.KubeSchedulerConfiguration
-	scheme.Scheme.Default(&versioned)
-	var config schedulerconfig.KubeSchedulerConfiguration
-	if err := scheme.Scheme.Convert(&versioned, &config, nil); err != nil {
-		tb.Fatal(err)
-	}
-	profile := config.Profiles[0]
-	var enabled []schedulerconfig.Plugin
-	for _, p := range profile.Plugins.MultiPoint.Enabled {
-		switch p.Name {
-		case "DynamicResources", "NodeVolumeLimits", "DefaultPreemption", "GangScheduling":
-		default:
-			enabled = append(enabled, p)
-		}
-	}
-	profile.Plugins.MultiPoint.Enabled = enabled
-	return &profile
-}
 
 func (s nodeShape) node(i int) *corev1.Node {
 	prefix := s.prefix

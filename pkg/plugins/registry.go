@@ -16,6 +16,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/networktopology"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
@@ -35,6 +36,7 @@ var table = []struct {
 	{extender.Name, func(e *engine.Engine) runtime.PluginFactory { return extender.New(e) }},
 	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
 	{mostrequested.Name, func(*engine.Engine) runtime.PluginFactory { return mostrequested.New }},
+	{networktopology.Name, func(e *engine.Engine) runtime.PluginFactory { return networktopology.New(e) }},
 	{nodegroup.Name, func(e *engine.Engine) runtime.PluginFactory { return nodegroup.New(e) }},
 	{numaaware.Name, func(e *engine.Engine) runtime.PluginFactory { return numaaware.New(e) }},
 	{reclaim.Name, func(e *engine.Engine) runtime.PluginFactory { return reclaim.New(e) }},

@@ -132,23 +132,22 @@ var pluginFates = map[string]fate{
 	"rescheduling":           {Unsupported, "run a descheduler beside it"},
 	"numa-aware":             {Changed, "which CPUs a new pod has is worked out from the pods on its node until the exporter tells; init containers count"},
 	"deviceshare":            {Unsupported, "use dynamic resource allocation, or whole devices"},
-	"network-topology-aware": {Unsupported, "gangs are placed as if the network were flat"},
+	"network-topology-aware": {Changed, "a tier that no HyperNode has keeps a hard gang waiting, with a reason; subGroupPolicy is not looked at"},
 }
 
 // deaf says of a switch that nothing listens to it.
 const deaf = "no plugin of Volcano listens to it"
 
 var switchFates = map[string]fate{
-	string(config.EnableBestNode):          {Same, deaf},
-	string(config.EnableTargetJob):         {Same, deaf},
-	string(config.EnableReservedNodes):     {Same, deaf},
-	string(config.EnableClusterOrder):      {Same, deaf},
-	string(config.EnableVictim):            {Unsupported, "it is about shuffle"},
-	string(config.EnableHyperNodeOrder):    {Unsupported, "it is about HyperNodes"},
-	string(config.EnableHyperNodeGradient): {Unsupported, "it is about HyperNodes"},
-	string(config.EnableSubJobReady):       {Unsupported, "it is about subGroupPolicy"},
-	string(config.EnableSubJobPipelined):   {Unsupported, "it is about subGroupPolicy"},
-	string(config.EnableSubJobOrder):       {Unsupported, "it is about subGroupPolicy"},
+	string(config.EnableBestNode):        {Same, deaf},
+	string(config.EnableTargetJob):       {Same, deaf},
+	string(config.EnableReservedNodes):   {Same, deaf},
+	string(config.EnableClusterOrder):    {Same, deaf},
+	string(config.EnableVictim):          {Unsupported, "it is about shuffle"},
+	string(config.EnableHyperNodeOrder):  {Unsupported, "HyperNodes of a tier are compared by how full they would be whatever it says"},
+	string(config.EnableSubJobReady):     {Unsupported, "it is about subGroupPolicy"},
+	string(config.EnableSubJobPipelined): {Unsupported, "it is about subGroupPolicy"},
+	string(config.EnableSubJobOrder):     {Unsupported, "it is about subGroupPolicy"},
 }
 
 var argumentFates = map[string]fate{
@@ -160,7 +159,7 @@ var argumentFates = map[string]fate{
 	"minCandidateNodesPercentage":               {Changed, "has no effect: at least 100 nodes are compared"},
 	"minCandidateNodesAbsolute":                 {Changed, "has no effect"},
 	"maxCandidateNodesAbsolute":                 {Changed, "has no effect"},
-	"maxDomains":                                {Unsupported, "it is about HyperNodes"},
+	"maxDomains":                                {Changed, "hypernode.gradient.evict.max-hypernodes of network-topology-aware is what counts, for every action that evicts"},
 	"tdm.evict.period":                          {Unsupported, "it is about shuffle"},
 	"capacity.DynamicResourceAllocationEnable":  {Unsupported, "devices of resource claims do not count toward queues"},
 	"capacity.DRAConsumableCapacityEnable":      {Unsupported, "devices of resource claims do not count toward queues"},

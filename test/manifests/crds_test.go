@@ -38,6 +38,12 @@ func TestDefinitionsAreWhatUsersKnow(t *testing.T) {
 			shortNames: []string{"q", "queue-v1beta1"},
 			columns:    []string{"PARENT", "WEIGHT", "STATE", "AGE", "[RECLAIMABLE]"},
 		},
+		"hypernodes.topology.volcano.sh": {
+			file:       "crds-optional/topology.volcano.sh_hypernodes.yaml",
+			scope:      apiextensionsv1.ClusterScoped,
+			shortNames: []string{"hn"},
+			columns:    []string{"Tier", "TierName", "NodeCount", "Age"},
+		},
 		"numatopologies.nodeinfo.volcano.sh": {
 			file:       "crds-optional/nodeinfo.volcano.sh_numatopologies.yaml",
 			scope:      apiextensionsv1.ClusterScoped,

@@ -47,6 +47,7 @@ func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
 		"changes no nodes":                    {verbs: "update patch delete", on: "nodes", refused: true},
 		"reads the load of nodes":             {verbs: "get", on: "nodes/node_cpu_usage_avg.custom.metrics.k8s.io *"},
 		"reads how full nodes are":            {verbs: "get", on: "nodes/node_memory_usage_avg.custom.metrics.k8s.io *"},
+		"reads HyperNodes":                    {verbs: "get list watch", on: "hypernodes.topology.volcano.sh"},
 		"reads NUMA topologies":               {verbs: "get list watch", on: "numatopologies.nodeinfo.volcano.sh"},
 		"reads namespaces":                    {verbs: "get list watch", on: "namespaces"},
 		"reads priority classes":              {verbs: "get list watch", on: "priorityclasses.scheduling.k8s.io"},

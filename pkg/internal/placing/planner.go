@@ -4,15 +4,19 @@
 package placing
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	v1 "k8s.io/kube-scheduler/config/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
@@ -24,7 +28,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// Planner plans on nodes with pods by what they have room for, and by the plugin of a name and factory with a weight of 1. The tasks of a job
+// Planner plans on nodes with pods by upstream's default filters, and by the plugin of a name and factory alone among the scores. The tasks of a job
 // are tried as arrange says; nil: by their names.
 func Planner(
 	t testing.TB, nodes []*corev1.Node, pods []*corev1.Pod, arrange func(*model.Job) gang.Arrangement,
@@ -34,21 +38,19 @@ func Planner(
 	metrics.Register()
 	registry := plugins.NewInTreeRegistry()
 	registry[name] = factory
-	f, err := frameworkruntime.NewFramework(t.Context(), registry, &schedulerconfig.KubeSchedulerProfile{
-		SchedulerName: "volcano",
-		Plugins: &schedulerconfig.Plugins{
-			MultiPoint: schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: name, Weight: 1}}},
-			PreFilter:  schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: upstream.NodeResourcesFit}}},
-			Filter:     schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: upstream.NodeResourcesFit}}},
-			QueueSort:  schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: upstream.PrioritySort}}},
-			Bind:       schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: upstream.DefaultBinder}}},
-		},
-		PluginConfig: []schedulerconfig.PluginConfig{{Name: upstream.NodeResourcesFit, Args: &schedulerconfig.NodeResourcesFitArgs{
-			ScoringStrategy: &schedulerconfig.ScoringStrategy{Type: schedulerconfig.LeastAllocated},
-		}}},
-	},
+	profile := DefaultProfile(t)
+	profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, schedulerconfig.Plugin{Name: name})
+	profile.Plugins.PreScore, profile.Plugins.Score = schedulerconfig.PluginSet{}, schedulerconfig.PluginSet{}
+	for _, p := range profile.Plugins.MultiPoint.Enabled {
+		if p.Name != name {
+			profile.Plugins.PreScore.Disabled = append(profile.Plugins.PreScore.Disabled, p)
+			profile.Plugins.Score.Disabled = append(profile.Plugins.Score.Disabled, p)
+		}
+	}
+	factories := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	f, err := frameworkruntime.NewFramework(t.Context(), registry, profile,
 		frameworkruntime.WithClientSet(fake.NewClientset()),
-		frameworkruntime.WithInformerFactory(informers.NewSharedInformerFactory(fake.NewClientset(), 0)),
+		frameworkruntime.WithInformerFactory(factories),
 		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(pods, nodes)),
 		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
 		frameworkruntime.WithPodNominator(noNominations{}),
@@ -56,6 +58,8 @@ func Planner(
 	if err != nil {
 		t.Fatal(err)
 	}
+	factories.Start(t.Context().Done())
+	factories.WaitForCacheSync(t.Context().Done())
 	return planner(f, arrange)
 }
 
@@ -75,4 +79,21 @@ func planner(f framework.Framework, arrange func(*model.Job) gang.Arrangement) *
 		SampleSize:         func(nodes int) int { return nodes },
 		ReservationCanFail: func(*corev1.Pod) bool { return false },
 	}
+}
+
+// DefaultProfile is upstream's default profile without what needs a cluster behind it.
+func DefaultProfile(t testing.TB) *schedulerconfig.KubeSchedulerProfile {
+	t.Helper()
+	var versioned v1.KubeSchedulerConfiguration
+	scheme.Scheme.Default(&versioned)
+	var config schedulerconfig.KubeSchedulerConfiguration
+	if err := scheme.Scheme.Convert(&versioned, &config, nil); err != nil {
+		t.Fatal(err)
+	}
+	profile := config.Profiles[0]
+	without := sets.New(upstream.DynamicResources, upstream.NodeVolumeLimits, upstream.DefaultPreemption, upstream.GangScheduling)
+	profile.Plugins.MultiPoint.Enabled = slices.DeleteFunc(profile.Plugins.MultiPoint.Enabled, func(p schedulerconfig.Plugin) bool {
+		return without.Has(p.Name)
+	})
+	return &profile
 }

@@ -38,10 +38,39 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 			group.MinTaskMember[role] = int(least)
 		}
 	}
+	var problem string
+	group.Topology, problem = networkTopology(g.Spec.NetworkTopology)
+	group.Problem = model.Problems(group.Problem, problem)
+	if len(g.Spec.SubGroupPolicy) > 0 {
+		group.Problem = model.Problems(group.Problem,
+			"spec.subGroupPolicy has no effect, its pods are placed as tasks of the job: use a PodGroup for each group of pods that is to start together")
+	}
 	if g.Spec.MinResources != nil {
 		group.MinResources, group.MinQuota = resource.Schedulable(*g.Spec.MinResources), resource.FromList(*g.Spec.MinResources)
 	}
 	return group
+}
+
+// networkTopology reads inside of which HyperNodes a gang is to be, and what is wrong with that. A gang that does not say how far
+// it may spread is kept as near as there is room.
+func networkTopology(spec *volcano.NetworkTopologySpec) (t *model.NetworkTopology, problem string) {
+	if spec == nil {
+		return nil, ""
+	}
+	t = &model.NetworkTopology{Hard: spec.Mode != volcano.SoftNetworkTopologyMode, TierName: spec.HighestTierName}
+	switch {
+	case t.Hard && spec.HighestTierAllowed == nil && t.TierName == "":
+		t.Hard = false
+		problem = "spec.networkTopology is hard and says no tier: set highestTierAllowed or highestTierName; mode soft is used until then"
+	case spec.HighestTierAllowed != nil && t.TierName != "":
+		t.TierName = ""
+		problem = fmt.Sprintf("spec.networkTopology has both highestTierAllowed and highestTierName: remove one; highestTierAllowed %d is used until then",
+			*spec.HighestTierAllowed)
+	}
+	if spec.HighestTierAllowed != nil {
+		t.HighestTier = *spec.HighestTierAllowed
+	}
+	return t, problem
 }
 
 // coschedulingGroup reads a PodGroup of scheduler-plugins. It names its queue as a pod without a group does, by

@@ -59,6 +59,8 @@ type Engine struct {
 	// placesOutside: the extender of the tiers is asked about nodes.
 	placesOutside bool
 	refusers      []func(*corev1.Pod) bool
+	// confines says inside of which nodes gangs are to be; nil: anywhere.
+	confines gang.Domains
 	// mu guards policies, votes, placesOutside, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
 	mu           sync.Mutex
 	start        func() error

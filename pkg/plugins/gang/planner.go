@@ -20,6 +20,7 @@ func newPlanner(f framework.Framework, e *engine.Engine) *gang.Planner {
 	return &gang.Planner{
 		Framework: f,
 		Arrange:   e.Arrange,
+		Domains:   e,
 
 		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
 		NewPodInfo:         func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },

@@ -11,6 +11,7 @@ const (
 	Binpack             = "Binpack"
 	NodeGroup           = "NodeGroup"
 	ResourceStrategyFit = "ResourceStrategyFit"
+	NetworkTopology     = "NetworkTopology"
 	TaskTopology        = "TaskTopology"
 	MostRequested       = "MostRequested"
 	Extender            = "Extender"

@@ -34,7 +34,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginBinpack:              errorsOf(DecodeBinpack),
 	config.PluginDeviceShare:          whatever,
 	config.PluginExtender:             errorsOf(DecodeExtender),
-	config.PluginNetworkTopologyAware: whatever,
+	config.PluginNetworkTopologyAware: errorsOf(DecodeNetworkTopology),
 	config.PluginNodeGroup:            errorsOf(DecodeNodeGroup),
 	config.PluginNodeOrder:            errorsOf(DecodeNodeOrder),
 	config.PluginNumaAware:            errorsOf(DecodeNumaAware),

@@ -20,6 +20,7 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&BinpackArgs{}, func(obj interface{}) { SetObjectDefaults_BinpackArgs(obj.(*BinpackArgs)) })
 	scheme.AddTypeDefaultingFunc(&ExtenderArgs{}, func(obj interface{}) { SetObjectDefaults_ExtenderArgs(obj.(*ExtenderArgs)) })
 	scheme.AddTypeDefaultingFunc(&GangArgs{}, func(obj interface{}) { SetObjectDefaults_GangArgs(obj.(*GangArgs)) })
+	scheme.AddTypeDefaultingFunc(&NetworkTopologyArgs{}, func(obj interface{}) { SetObjectDefaults_NetworkTopologyArgs(obj.(*NetworkTopologyArgs)) })
 	scheme.AddTypeDefaultingFunc(&NodeGroupArgs{}, func(obj interface{}) { SetObjectDefaults_NodeGroupArgs(obj.(*NodeGroupArgs)) })
 	scheme.AddTypeDefaultingFunc(&ReclaimArgs{}, func(obj interface{}) { SetObjectDefaults_ReclaimArgs(obj.(*ReclaimArgs)) })
 	scheme.AddTypeDefaultingFunc(&ResourceStrategyFitArgs{}, func(obj interface{}) { SetObjectDefaults_ResourceStrategyFitArgs(obj.(*ResourceStrategyFitArgs)) })
@@ -41,6 +42,10 @@ func SetObjectDefaults_ExtenderArgs(in *ExtenderArgs) {
 
 func SetObjectDefaults_GangArgs(in *GangArgs) {
 	SetDefaults_GangArgs(in)
+}
+
+func SetObjectDefaults_NetworkTopologyArgs(in *NetworkTopologyArgs) {
+	SetDefaults_NetworkTopologyArgs(in)
 }
 
 func SetObjectDefaults_NodeGroupArgs(in *NodeGroupArgs) {

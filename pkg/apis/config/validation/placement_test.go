@@ -24,10 +24,17 @@ func TestPlacementArgs(t *testing.T) {
 		change(args)
 		return validation.ValidateResourceStrategyFitArgs(path, args)
 	}
+	network := func(fading float64, evicting int32) error {
+		return validation.ValidateNetworkTopologyArgs(path, &config.NetworkTopologyArgs{Resources: map[string]int64{"cpu": 1}, Fading: fading, EvictingHyperNodes: evicting})
+	}
 	for name, tc := range map[string]struct {
 		err  error
 		want string
 	}{
+		"network":                          {network(0, 1), ""},
+		"network: fading below 0":          {network(-1, 1), "args.fading: Invalid value: -1: must be at least 0"},
+		"network: fading is no number":     {network(math.NaN(), 1), "args.fading: Invalid value: NaN: must be at least 0"},
+		"network: evictions nowhere":       {network(1, 0), "args.evictingHyperNodes: Invalid value: 0: must be at least 1"},
 		"binpack":                          {binpack(1), ""},
 		"binpack: a weight below 0":        {binpack(-1), "args.resources[cpu]: Invalid value: -1: must be from 0 to 1000000"},
 		"binpack: a weight that overflows": {binpack(1 << 40), "args.resources[cpu]: Invalid value: 1099511627776: must be from 0 to 1000000"},

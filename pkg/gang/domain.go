@@ -1,0 +1,123 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// Domain is a set of nodes inside of which a gang is to be.
+type Domain struct {
+	Name string
+	// Tier orders domains: a gang is better inside of one with a smaller tier.
+	Tier int
+	// Nodes are their names; those that the snapshot does not have do not matter.
+	Nodes []string
+}
+
+// Domains says inside of which nodes gangs are to be.
+type Domains interface {
+	// DomainsOf returns the domains inside of which a turn of a job may be planned, in the order in which they are tried: nil for
+	// anywhere. Refusal is why there are none at all, and what to change.
+	DomainsOf(job *model.Job, nodes []fwk.NodeInfo) (domains []Domain, refusal string)
+	// EvictingDomains is in how many of them evictions are tried; at least 1.
+	EvictingDomains() int
+}
+
+// domains asks where a job may be planned.
+func (p *Planner) domains(job *model.Job, nodes []fwk.NodeInfo) (domains []Domain, refusal string) {
+	if p.Domains == nil {
+		return nil, ""
+	}
+	return p.Domains.DomainsOf(job, nodes)
+}
+
+// nowhere is the reason of a job that may be planned nowhere.
+func nowhere(refusal string) model.Reason {
+	return model.Reason{Kind: model.NotEnoughResources, Subject: "domains", Message: refusal}
+}
+
+// nodesIn returns the nodes of each domain.
+func nodesIn(domains []Domain, nodes []fwk.NodeInfo) [][]fwk.NodeInfo {
+	at := make(map[string]fwk.NodeInfo, len(nodes))
+	for _, n := range nodes {
+		at[n.Node().Name] = n
+	}
+	in := make([][]fwk.NodeInfo, len(domains))
+	for i, d := range domains {
+		for _, name := range d.Nodes {
+			if n := at[name]; n != nil {
+				in[i] = append(in[i], n)
+			}
+		}
+	}
+	return in
+}
+
+// apart runs fn with nothing remembered of other plans, and forgets what it would remember: nodes have other positions inside of
+// a domain.
+func (p *Planner) apart(fn func() error) error {
+	start, known := p.start, p.memo
+	defer func() { p.start, p.memo = start, known }()
+	p.start, p.memo = 0, memo{}
+	return fn()
+}
+
+// planInside plans inside of the first domain that has room. The reason why none has is that of the one in which most was placed.
+func (p *Planner) planInside(ctx context.Context, r Request, nodes []fwk.NodeInfo, domains []Domain) (Plan, error) {
+	var nearest Plan
+	tried := 0
+	for i, in := range nodesIn(domains, nodes) {
+		if len(in) == 0 {
+			continue
+		}
+		var plan Plan
+		err := p.apart(func() (err error) {
+			plan, _, err = p.attempt(ctx, r, in)
+			return err
+		})
+		if err != nil || len(plan.Placements) > 0 {
+			return plan, err
+		}
+		if plan.Reason.Message = fmt.Sprintf("in hyperNode %s: %s", domains[i].Name, plan.Reason.Message); tried == 0 || plan.fit >= nearest.fit {
+			nearest = plan
+		}
+		tried++
+	}
+	switch {
+	case tried == 0:
+		nearest.Reason = nowhere("the HyperNodes that it may be in have no nodes")
+	case tried > 1:
+		nearest.Reason.Message += fmt.Sprintf("; %d HyperNodes were tried", tried)
+	}
+	return nearest, nil
+}
+
+// evictInside searches inside of domains, the largest first: there the cheapest victims are. Source: the gradients for eviction
+// of Volcano's network-topology-aware, which of a tier take those at the end of the list; here those at its beginning.
+func (p *Planner) evictInside(ctx context.Context, s Search, nodes []fwk.NodeInfo, domains []Domain) (st Statement, err error) {
+	domains = slices.Clone(domains)
+	slices.SortStableFunc(domains, func(a, b Domain) int { return b.Tier - a.Tier })
+	domains = domains[:min(len(domains), p.Domains.EvictingDomains())]
+	for i, in := range nodesIn(domains, nodes) {
+		if len(in) == 0 {
+			continue
+		}
+		err := p.apart(func() (err error) {
+			st, err = p.evictAmong(ctx, s, in)
+			return err
+		})
+		if err != nil || st.Placements != nil {
+			return st, err
+		}
+		st.Why = fmt.Sprintf("in hyperNode %s: %s", domains[i].Name, st.Why)
+	}
+	return st, nil
+}

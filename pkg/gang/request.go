@@ -1,0 +1,51 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// Placement is one task and the node planned for it.
+type Placement struct {
+	Task *model.Task
+	Node string
+}
+
+// Plan is the outcome of planning a turn.
+type Plan struct {
+	// Placements is what to do; nil when the requirement cannot be met.
+	Placements []Placement
+	// Fragile: a later reservation can fail, so that no member may bind before all are reserved.
+	Fragile bool
+	// Reason says why nothing is placed; zero when Placements is not empty.
+	Reason model.Reason
+
+	// fit is how many tasks there was room for though not for all.
+	fit int
+}
+
+// Budget is what the job's queue may take.
+type Budget interface {
+	// Refuses says why so much more may not be taken; the zero Reason when it may.
+	Refuses(resource.Vector) model.Reason
+	// Take takes it.
+	Take(resource.Vector)
+	// Excuse counts what is held beyond a limit as within it.
+	Excuse()
+	// Release has a job of a queue, which may be another, give something back.
+	Release(queue string, v resource.Vector)
+}
+
+// Request is what a turn asks the planner for.
+type Request struct {
+	Job *model.Job
+	// Budget returns the budget of the queue, as of the turn's begin; each call a new one.
+	Budget func() Budget
+	// NodesFirst: the budget is looked at only if the nodes have room, so that the reason is theirs if they have not.
+	NodesFirst bool
+	// Nominated are the tasks, of any job, for which room is kept on a node. That room is nobody else's.
+	Nominated []*model.Task
+}
