@@ -23,7 +23,7 @@ func init() {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
-		&BatchQueueArgs{}, &BinpackArgs{}, &ExtenderArgs{}, &GangArgs{}, &NodeGroupArgs{}, &ReclaimArgs{}, &ResourceStrategyFitArgs{}, &TDMArgs{},
+		&BatchQueueArgs{}, &BinpackArgs{}, &DeviceShareArgs{}, &ExtenderArgs{}, &GangArgs{}, &NodeGroupArgs{}, &ReclaimArgs{}, &ResourceStrategyFitArgs{}, &TDMArgs{},
 		&UsageArgs{})
 	return nil
 }

@@ -18,4 +18,5 @@ const (
 	Reclaim             = "Reclaim"
 	Usage               = "Usage"
 	NUMAAware           = "NUMAAware"
+	DeviceShare         = "DeviceShare"
 )
