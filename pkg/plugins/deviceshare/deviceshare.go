@@ -170,8 +170,7 @@ func (pl *DeviceShare) Reserve(_ context.Context, state fwk.CycleState, pod *cor
 	return nil
 }
 
-// SignPod says nothing of pods: which cards fit depends on their requests and annotations, and what is written for one pod is not
-// for another.
+// SignPod says that pods which want cards are not alike: each changes what is left for the next.
 func (pl *DeviceShare) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if wants, err := pl.mode.Wants(pod); err == nil && !wants {
 		return nil, nil

@@ -95,7 +95,7 @@ type Mode interface {
 	Wants(pod *corev1.Pod) (bool, error)
 	// Cards are the healthy cards of a node, with nobody on them. An error says which annotation of the node cannot be read.
 	Cards(node *corev1.Node) ([]*Card, error)
-	// Recorded is what a pod's annotations say it has on its node; false when they say nothing about it.
+	// Recorded is what the annotations of a pod on a node say it has there; false when they say nothing about it.
 	Recorded(pod *corev1.Pod, node string) (Assignment, bool)
 	// Choose gives a pod that wants some of the cards what it asks for. If there is not enough, nothing is given, and the
 	// reason says what is missing.
@@ -111,8 +111,8 @@ type Choice struct {
 	Score float64
 }
 
-// Taken are the cards of a node with what the pods on it have: what their annotations say; for those that have just been
-// placed what was reserved for them; for the rest, which are being planned, what they would be given one after the other.
+// Taken are the cards of a node with what the pods on it have: what was reserved for those that have just been placed, what the
+// annotations of the others say, and for the rest, which are being planned, what they would be given one after the other.
 func Taken(mode Mode, on *corev1.Node, pods []*corev1.Pod, reserved func(*corev1.Pod) (Assignment, bool)) ([]*Card, error) {
 	cards, err := mode.Cards(on)
 	if err != nil || len(cards) == 0 {
@@ -123,9 +123,9 @@ func Taken(mode Mode, on *corev1.Node, pods []*corev1.Pod, reserved func(*corev1
 		if ended(pod) {
 			continue
 		}
-		assignment, ok := mode.Recorded(pod, on.Name)
-		if !ok {
-			assignment, ok = reserved(pod)
+		assignment, ok := reserved(pod)
+		if !ok && pod.Spec.NodeName == on.Name { // A pod that waits may have annotations from an attempt to bind it.
+			assignment, ok = mode.Recorded(pod, on.Name)
 		}
 		if ok {
 			hand(cards, pod, assignment)

@@ -80,6 +80,9 @@ func nothing(*corev1.Pod) (card.Assignment, bool) { return nil, false }
 // choose tells what a pod gets: its cards by container with their memory and cores, or why it gets none.
 func choose(t *testing.T, mode card.Mode, on *corev1.Node, pods []*corev1.Pod, p *corev1.Pod) string {
 	t.Helper()
+	for _, p := range pods {
+		p.Spec.NodeName = "n"
+	}
 	cards, err := card.Taken(mode, on, pods, nothing)
 	if err != nil {
 		return err.Error()
@@ -353,5 +356,33 @@ func TestPodsThatAreOneObject(t *testing.T) {
 	want := []string{"b:3000/0", "a:3000/0", "hami-vgpuDeviceSharing error: fewer than 1 card(s) left for container c0, used by a pod of the same exclusive rule"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want,+got)\n%s", diff)
+	}
+}
+
+// A pod that could not be bound still has annotations from then, and is planned anew, or reserved.
+func TestAnnotationsOfPodsThatWaitDoNotCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reserved card.Assignment
+		want     string
+	}{
+		"planned":  {nil, "a"},
+		"reserved": {card.Assignment{{{Card: "a", Memory: 8000}}}, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waiting := recorded(pod("waiting", vgpu(1, 8000, 0)), "a,NVIDIA,8000,0:;")
+			if tc.reserved != nil {
+				waiting.Spec.NodeName = "n"
+				waiting.Annotations["volcano.sh/vgpu-ids-new"] = "b,NVIDIA,8000,0:;"
+			}
+			reserved := func(*corev1.Pod) (card.Assignment, bool) { return tc.reserved, tc.reserved != nil }
+			cards, err := card.Taken(card.VGPU{}, vgpus("a,10,8000,T4,true,hami-core", "b,10,8000,T4,true,hami-core"), []*corev1.Pod{waiting}, reserved)
+			if err != nil {
+				t.Fatal(err)
+			}
+			choice, reason := card.VGPU{}.Choose(pod("p", vgpu(1, 1, 0)), cards)
+			if reason != "" || choice.Assignment[0][0].Card != tc.want {
+				t.Errorf("got %v, %s, want card %s", choice.Assignment, reason, tc.want)
+			}
+		})
 	}
 }

@@ -68,8 +68,8 @@ func requestOf(c *corev1.Container) (request, error) {
 	if r.memory == 0 && r.percent == 0 {
 		r.percent = 100
 	}
-	for name, percent := range map[corev1.ResourceName]int64{vgpuPercentage: r.percent, vgpuCores: r.cores} {
-		if r.number > 0 && percent > 100 {
+	for _, name := range []corev1.ResourceName{vgpuPercentage, vgpuCores} {
+		if percent := limitOf(c, name); r.number > 0 && percent > 100 {
 			return r, fmt.Errorf("container %s has the limit %s: %d: it is in percent of a card, write at most 100", c.Name, name, percent)
 		}
 	}

@@ -67,7 +67,8 @@ func (v VGPU) Wants(pod *corev1.Pod) (bool, error) {
 	if !wants {
 		return false, nil
 	}
-	for annotation, supported := range map[string]string{model.VGPUModeAnnotation: hamiCore, model.VGPUGroupPolicyAnnotation: spread} {
+	for _, known := range [][2]string{{model.VGPUModeAnnotation, hamiCore}, {model.VGPUGroupPolicyAnnotation, spread}} {
+		annotation, supported := known[0], known[1]
 		if given := pod.Annotations[annotation]; given != "" && given != supported {
 			return false, fmt.Errorf("annotation %s is %q: only %s is supported; write that or remove it", annotation, given, supported)
 		}
