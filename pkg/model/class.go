@@ -33,6 +33,7 @@ const NUMAPolicyAnnotation = "volcano.sh/numa-topology-policy"
 // placementAnnotations are those that filters and scorers read.
 var placementAnnotations = []string{
 	PreemptableKey, RevocableZoneKey, ScoringTypeAnnotation, ScoringWeightAnnotation, NUMAPolicyAnnotation,
+	VGPUModeAnnotation, GPUTypeAnnotation, NoGPUTypeAnnotation, GPUUUIDAnnotation, NoGPUUUIDAnnotation, VGPUGroupPolicyAnnotation,
 }
 
 // classOf digests what filters and scorers read of a pod: everything in the spec that bears on a node, annotations about

@@ -12,6 +12,7 @@ import (
 	_ "github.com/caldera-scheduler/caldera/pkg/apis/config/scheme"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/binpack"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/deviceshare"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
@@ -33,6 +34,7 @@ var table = []struct {
 }{
 	{batchqueue.Name, func(e *engine.Engine) runtime.PluginFactory { return batchqueue.New(e) }},
 	{binpack.Name, func(*engine.Engine) runtime.PluginFactory { return binpack.New }},
+	{deviceshare.Name, func(e *engine.Engine) runtime.PluginFactory { return deviceshare.New(e) }},
 	{extender.Name, func(e *engine.Engine) runtime.PluginFactory { return extender.New(e) }},
 	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
 	{mostrequested.Name, func(*engine.Engine) runtime.PluginFactory { return mostrequested.New }},

@@ -53,6 +53,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.networkTopology()
 	t.tdm()
 	t.numaAware()
+	t.deviceShare()
 	t.usage(args.Metrics)
 	t.extender()
 	if err := t.errs.ToAggregate(); err != nil {

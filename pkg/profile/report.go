@@ -131,7 +131,7 @@ var pluginFates = map[string]fate{
 	"extender":               {Changed, "job and queue verbs are asked in the background; failures that are not ignorable stop what they are about (docs/volcano-compat.md)"},
 	"rescheduling":           {Unsupported, "run a descheduler beside it"},
 	"numa-aware":             {Changed, "which CPUs a new pod has is worked out from the pods on its node until the exporter tells; init containers count"},
-	"deviceshare":            {Unsupported, "use dynamic resource allocation, or whole devices"},
+	"deviceshare":            {Changed, "cards are chosen without the plugin predicates; a pod's score is the mean of its cards, not their sum; reasons say what is missing"},
 	"network-topology-aware": {Changed, "a tier that no HyperNode has keeps a hard gang waiting, with a reason; subGroupPolicy is not looked at"},
 }
 
@@ -159,6 +159,12 @@ var argumentFates = map[string]fate{
 	"minCandidateNodesPercentage":               {Changed, "has no effect: at least 100 nodes are compared"},
 	"minCandidateNodesAbsolute":                 {Changed, "has no effect"},
 	"maxCandidateNodesAbsolute":                 {Changed, "has no effect"},
+	"deviceshare.SchedulePolicy":                {Changed, "spread scores cards that nobody uses, which in Volcano score 0; it is for vGPUs only"},
+	"deviceshare.NodeLockEnable":                {Changed, "a pod waits for the lock before it is bound, and is not refused; it is for vGPUs only"},
+	"deviceshare.AscendMindClusterVNPUEnable":   {Unsupported, "parts of Ascend NPUs are not given out; use whole NPUs, or dynamic resource allocation"},
+	"deviceshare.AscendHAMiVNPUEnable":          {Unsupported, "parts of Ascend NPUs are not given out; use whole NPUs, or dynamic resource allocation"},
+	"deviceshare.KnownGeometriesCMName":         {Unsupported, "it is about MIG: cards in MIG mode are not used; the cards and resources are those of the device plugin's defaults"},
+	"deviceshare.KnownGeometriesCMNamespace":    {Unsupported, "it is about MIG: cards in MIG mode are not used"},
 	"maxDomains":                                {Changed, "hypernode.gradient.evict.max-hypernodes of network-topology-aware is what counts, for every action that evicts"},
 	"tdm.evict.period":                          {Unsupported, "it is about shuffle"},
 	"capacity.DynamicResourceAllocationEnable":  {Unsupported, "devices of resource claims do not count toward queues"},

@@ -23,7 +23,8 @@ func init() {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
-		&BatchQueueArgs{}, &BinpackArgs{}, &ExtenderArgs{}, &GangArgs{}, &NetworkTopologyArgs{}, &NodeGroupArgs{}, &ReclaimArgs{}, &ResourceStrategyFitArgs{}, &TDMArgs{},
+		&BatchQueueArgs{}, &BinpackArgs{}, &DeviceShareArgs{}, &ExtenderArgs{}, &GangArgs{}, &NetworkTopologyArgs{}, &NodeGroupArgs{}, &ReclaimArgs{},
+		&ResourceStrategyFitArgs{}, &TDMArgs{},
 		&UsageArgs{})
 	return nil
 }

@@ -19,4 +19,5 @@ const (
 	Reclaim             = "Reclaim"
 	Usage               = "Usage"
 	NUMAAware           = "NUMAAware"
+	DeviceShare         = "DeviceShare"
 )

@@ -6,6 +6,10 @@ package numaaware
 import (
 	"context"
 
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/cpuset"
+	nodeinfo "volcano.sh/apis/pkg/apis/nodeinfo/v1alpha1"
+
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 )
 
@@ -31,3 +35,6 @@ func (l Layouts) Complete() bool {
 	_, complete := l.version()
 	return complete
 }
+
+// Left are the CPUs of a node that the pods on it leave, by what its Numatopology tells.
+func Left(o *nodeinfo.Numatopology, pods []fwk.PodInfo) cpuset.CPUSet { return read(o).left(pods) }

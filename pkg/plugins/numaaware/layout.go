@@ -32,9 +32,6 @@ type layout struct {
 	exclusive int
 }
 
-// mostNUMANumber bounds the numbers of NUMA nodes, which are bits of a mask.
-const mostNUMANumber = 63
-
 // read reads a Numatopology.
 func read(o *nodeinfo.Numatopology) *layout {
 	l := &layout{
@@ -62,13 +59,13 @@ func (l *layout) readCPUs() error {
 		if err != nil {
 			return fmt.Errorf("spec.cpuDetail has the key %q, want the number of a CPU", key)
 		}
-		if where.NUMANodeID < 0 || where.NUMANodeID > mostNUMANumber {
-			return fmt.Errorf("spec.cpuDetail[%s].numa is %d, want a number from 0 to %d", key, where.NUMANodeID, mostNUMANumber)
+		if where.NUMANodeID < 0 || where.NUMANodeID > topology.HighestNUMANode {
+			return fmt.Errorf("spec.cpuDetail[%s].numa is %d, want a number from 0 to %d", key, where.NUMANodeID, topology.HighestNUMANode)
 		}
 		l.cpus[int(id)] = topology.CPU{NUMA: where.NUMANodeID, Socket: where.SocketID, Core: where.CoreID}
 	}
 	all := l.cpus.All()
-	if count := l.cpus.NUMANodes(all).Size(); count > topology.MostNUMANodes {
+	if count := l.cpus.Nodes().Size(); count > topology.MostNUMANodes {
 		return fmt.Errorf("spec.cpuDetail has %d NUMA nodes, at most %d are supported", count, topology.MostNUMANodes)
 	}
 	const field = "spec.numares[cpu].allocatable"

@@ -12,16 +12,21 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	nodeinfo "volcano.sh/apis/pkg/apis/nodeinfo/v1alpha1"
 	volcanofake "volcano.sh/apis/pkg/client/clientset/versioned/fake"
 
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware"
 )
 
@@ -138,4 +143,32 @@ func TestNumatopologiesAreFollowed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nobody is placed as if there were no Numatopologies because they have not been read yet.
+func TestGuaranteedPodsWaitUntilNumatopologiesHaveBeenRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &finder{answer: errors.New("the server is starting")}
+		e := engine.NewWith(engine.Options{Groups: &informer.Clients{Discovery: f, Volcano: volcanofake.NewSimpleClientset()}})
+		plugin, err := numaaware.New(e)(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits := corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
+		pod := func(resources corev1.ResourceRequirements) *corev1.Pod {
+			return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: resources}}}}
+		}
+		guaranteed, burstable := pod(corev1.ResourceRequirements{Requests: limits, Limits: limits}), pod(corev1.ResourceRequirements{Requests: limits})
+		code := func(p *corev1.Pod) fwk.Code {
+			_, status := plugin.(fwk.PreFilterPlugin).PreFilter(t.Context(), framework.NewCycleState(), p, nil)
+			return status.Code()
+		}
+		got := []fwk.Code{code(guaranteed), code(burstable)}
+		f.set(apierrors.NewNotFound(schema.GroupResource{}, "numatopologies"))
+		time.Sleep(time.Minute)
+		got = append(got, code(guaranteed), code(burstable))
+		if diff := cmp.Diff([]fwk.Code{fwk.UnschedulableAndUnresolvable, fwk.Skip, fwk.Success, fwk.Skip}, got); diff != "" {
+			t.Errorf("guaranteed and burstable, before and after (-want,+got)\n%s", diff)
+		}
+	})
 }

@@ -82,7 +82,7 @@ func demandOf(state fwk.CycleState) (*demand, error) {
 }
 
 // unread is why no pod is placed at first.
-const unread = "the NUMA topologies of the nodes have not been read yet"
+const unread = "the NUMA topologies of the nodes have not been read yet; if this lasts, let the scheduler list numatopologies.nodeinfo.volcano.sh"
 
 // PreFilter finds out which CPUs the pod wants. Pods that are not guaranteed get none for themselves.
 func (pl *NUMAAware) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {

@@ -32,7 +32,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginTDM:           errorsOf(DecodeTDM),
 
 	config.PluginBinpack:              errorsOf(DecodeBinpack),
-	config.PluginDeviceShare:          whatever,
+	config.PluginDeviceShare:          errorsOf(DecodeDeviceShare),
 	config.PluginExtender:             errorsOf(DecodeExtender),
 	config.PluginNetworkTopologyAware: errorsOf(DecodeNetworkTopology),
 	config.PluginNodeGroup:            errorsOf(DecodeNodeGroup),

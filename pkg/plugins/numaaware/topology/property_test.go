@@ -43,7 +43,7 @@ func on(cpus topology.CPUs, mask topology.Mask, of cpuset.CPUSet) int {
 
 // slowHints looks at every set and at every smaller one.
 func slowHints(cpus topology.CPUs, free cpuset.CPUSet, count int) []topology.Hint {
-	all := cpus.NUMANodes(cpus.All())
+	all := cpus.Nodes()
 	var hints []topology.Hint
 	for mask := topology.Mask(1); mask <= all; mask++ {
 		if mask&^all != 0 || on(cpus, mask, free) < count {

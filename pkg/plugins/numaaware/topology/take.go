@@ -13,7 +13,7 @@ import (
 // Assign chooses as many of the free CPUs as asked for, on NUMA nodes that a policy of the topology manager admits; false when
 // it admits none, or there are not so many.
 func (c CPUs) Assign(policy Policy, free cpuset.CPUSet, count int) (cpuset.CPUSet, bool) {
-	all := c.NUMANodes(c.All())
+	all := c.Nodes()
 	hint := Hint{NUMANodes: all}
 	if policy != None {
 		var admitted bool

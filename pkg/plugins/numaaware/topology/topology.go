@@ -22,6 +22,9 @@ type CPUs map[int]CPU
 // told otherwise.
 const MostNUMANodes = 16
 
+// HighestNUMANode is the highest number of a NUMA node; the numbers are bits of a Mask.
+const HighestNUMANode = 63
+
 // All are all CPUs.
 func (c CPUs) All() cpuset.CPUSet {
 	ids := make([]int, 0, len(c))
@@ -43,6 +46,15 @@ func (m Mask) Size() int { return bits.OnesCount64(uint64(m)) }
 // narrower reports whether a set is smaller than another one, or as small with lower numbers.
 func (m Mask) narrower(other Mask) bool {
 	return m.Size() < other.Size() || m.Size() == other.Size() && m < other
+}
+
+// Nodes is the set of all NUMA nodes.
+func (c CPUs) Nodes() Mask {
+	var mask Mask
+	for _, cpu := range c {
+		mask |= Of(cpu.NUMA)
+	}
+	return mask
 }
 
 // NUMANodes is the set of NUMA nodes that some CPUs are on.
@@ -101,7 +113,7 @@ func (c CPUs) Hints(free cpuset.CPUSet, count int) []Hint {
 
 // perNUMANode returns the NUMA nodes by number, and for each how many CPUs it has and how many of them are free.
 func (c CPUs) perNUMANode(free cpuset.CPUSet) (nodes, total, idle []int) {
-	for mask := c.NUMANodes(c.All()); mask != 0; mask &= mask - 1 {
+	for mask := c.Nodes(); mask != 0; mask &= mask - 1 {
 		nodes = append(nodes, bits.TrailingZeros64(uint64(mask)))
 	}
 	position := make(map[int]int, len(nodes))
