@@ -56,3 +56,9 @@ func (o *orders) CompareQueues(a, b *account.Queue) int {
 func (o *orders) CompareTasks(a, b *model.Task) int {
 	return firstNonZero(o.tasks, func(p TaskOrderer) int { return p.CompareTasks(a, b) })
 }
+
+// compareLeaving is the whole order in which tasks of a job are evicted, negative when a goes first: the task that goes last
+// by the policies; then the highest index in the name, the youngest, the greatest UID.
+func (o *orders) compareLeaving(a, b *model.Task) int {
+	return -cmp.Or(o.CompareTasks(a, b), cmp.Compare(a.Index(), b.Index()), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+}

@@ -31,7 +31,7 @@ func SetTiers(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueAr
 // Apply gives a profile with kube-scheduler's defaults what tiers say: their policies, filters, scores and weights. An
 // error names the entry whose arguments are wrong; the arguments of BatchQueue are validated already.
 func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs) error {
-	SetTiers(p, args)
+	SetTiers(p, read(args))
 	t := &translator{profile: p, plugins: map[string]*config.TierPlugin{}, factor: 1}
 	tiers := field.NewPath("tiers")
 	t.paths = map[string]*field.Path{}
@@ -56,6 +56,18 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 		return fmt.Errorf("translating the tiers: %w", err)
 	}
 	return nil
+}
+
+// read returns the arguments of BatchQueue without the section metrics if nothing reads it there.
+func read(args *config.BatchQueueArgs) *config.BatchQueueArgs {
+	for i := range args.Tiers {
+		if slices.ContainsFunc(args.Tiers[i].Plugins, func(p config.TierPlugin) bool { return p.Name == config.PluginRescheduling }) {
+			return args
+		}
+	}
+	without := *args
+	without.Metrics = nil
+	return &without
 }
 
 // Scores of kube-scheduler are whole numbers from 0 to 100, which the profile multiplies by weights. Volcano's are sums of

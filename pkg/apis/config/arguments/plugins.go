@@ -39,7 +39,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginNodeOrder:            errorsOf(DecodeNodeOrder),
 	config.PluginNumaAware:            whatever,
 	config.PluginPredicates:           errorsOf(DecodePredicates),
-	config.PluginRescheduling:         whatever,
+	config.PluginRescheduling:         errorsOf(DecodeRescheduling),
 	config.PluginResourceStrategyFit:  errorsOf(DecodeResourceStrategyFit),
 	config.PluginTaskTopology:         errorsOf(DecodeTaskTopology),
 	config.PluginUsage:                errorsOf(DecodeUsage),

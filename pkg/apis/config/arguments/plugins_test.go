@@ -208,7 +208,7 @@ func TestPluginsWithoutArguments(t *testing.T) {
 
 func TestPluginsOfNodesCheckTheirArgumentsThemselves(t *testing.T) {
 	for _, name := range []string{
-		"numa-aware", "deviceshare", "network-topology-aware", "rescheduling",
+		"numa-aware", "deviceshare", "network-topology-aware",
 	} {
 		t.Run(name, func(t *testing.T) {
 			entry := &config.TierPlugin{Name: name, Arguments: values(t, "{weight: 1, strategies: [{name: a, params: {b: [1, null]}}]}")}

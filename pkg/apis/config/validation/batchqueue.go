@@ -25,6 +25,7 @@ func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs) error
 	all = append(all, configurations(path.Child("configurations"), args.Configurations)...)
 	_, metrics := arguments.DecodeMetrics(args.Metrics, path.Child("metrics"))
 	all = append(all, metrics...)
+	all = append(all, rescheduling(path, args, entries)...)
 	if d := args.AdmissionTimeout.Duration; d != 0 && d < time.Second {
 		all = append(all, field.Invalid(path.Child("admissionTimeout"), d.String(), "must be 0s, which is for ever, or at least 1s"))
 	}
@@ -190,6 +191,27 @@ func configurations(path *field.Path, list []config.ActionConfiguration) field.E
 		}
 		_, errs := arguments.DecodeAction(c, at)
 		all = append(all, errs...)
+	}
+	return all
+}
+
+// rescheduling reports what the plugin of that name lacks to have anybody evicted, if it is asked to. Volcano's does nothing
+// then, and says nothing.
+func rescheduling(path *field.Path, args *config.BatchQueueArgs, entries []entry) field.ErrorList {
+	i := slices.IndexFunc(entries, func(e entry) bool { return e.Name == config.PluginRescheduling && e.Enabled(config.EnableVictim) })
+	if i < 0 || !slices.Contains(args.Actions, config.Shuffle) {
+		return nil
+	}
+	var all field.ErrorList
+	e := entries[i]
+	if len(args.Metrics) == 0 {
+		all = append(all, field.Required(path.Child("metrics"),
+			fmt.Sprintf("rescheduling at %s evicts by the loads of nodes; add the section metrics with a type and an address, or remove rescheduling", e.path)))
+	}
+	decoded, errs := arguments.DecodeRescheduling(e.TierPlugin, e.path)
+	if len(errs) == 0 && decoded.LowNodeUtilization.Idle() {
+		all = append(all, field.Required(e.path.Child("arguments").Key("strategies"),
+			"name lowNodeUtilization with targetThresholds below 100 for cpu or memory, or remove rescheduling: no load is above 100"))
 	}
 	return all
 }
