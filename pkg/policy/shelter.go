@@ -4,6 +4,8 @@
 package policy
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -15,6 +17,7 @@ import (
 // (pkg/scheduler/actions/shuffle/shuffle.go, VictimTasks is a union).
 type Shelter struct {
 	trial *Trial
+	taken map[types.UID]bool
 }
 
 // Shelter returns the protection by the plugins whose switch enableVictim is on. Of the world it looks at budgets, at refused
@@ -22,12 +25,15 @@ type Shelter struct {
 func (s *Set) Shelter(w EvictionWorld) *Shelter {
 	t := newTrial(&s.evictions, s.orders, config.Shuffle, &model.Job{}, w)
 	t.court, t.bestEffort, t.accounts = &s.evictions.shelter, false, s.book.Copy()
-	return &Shelter{trial: t}
+	return &Shelter{trial: t, taken: map[types.UID]bool{}}
 }
 
 // Protects says why a running task stays, in a short phrase; empty when it may go as far as the minimum of its gang does not
 // matter.
 func (s *Shelter) Protects(v model.Victim) string {
+	if s.taken[v.Task.UID] {
+		return "it goes already"
+	}
 	if why := s.trial.Candidate(v); why != "" {
 		return why
 	}
@@ -50,7 +56,10 @@ func (s *Shelter) NeededBy(v model.Victim) string {
 }
 
 // Take counts a task as gone.
-func (s *Shelter) Take(v model.Victim) { s.trial.Take(v) }
+func (s *Shelter) Take(v model.Victim) {
+	s.taken[v.Task.UID] = true
+	s.trial.Take(v)
+}
 
 // Compare is the order in which the tasks of one job go: negative when a goes first.
 func (s *Shelter) Compare(a, b *model.Task) int { return s.trial.compareLeaving(a, b) }

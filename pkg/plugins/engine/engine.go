@@ -50,7 +50,9 @@ type Engine struct {
 	handle   framework.Framework
 	policies *policy.Set
 	// votes is nil unless an extender is asked about queues and jobs.
-	votes    *votes.Voter
+	votes *votes.Voter
+	// shuffler is nil unless somebody takes part in the action shuffle.
+	shuffler *shuffler
 	timeout  time.Duration
 	complete chan struct{}
 	leading  chan struct{}
@@ -58,7 +60,7 @@ type Engine struct {
 	// placesOutside: the extender of the tiers is asked about nodes.
 	placesOutside bool
 	refusers      []func(*corev1.Pod) bool
-	// mu guards policies, votes, placesOutside, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
+	// mu guards policies, votes, shuffler, placesOutside, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
 	mu           sync.Mutex
 	start        func() error
 	evicting     []config.Action
@@ -103,7 +105,11 @@ func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args
 	if err != nil {
 		return err
 	}
-	e.policies, e.timeout = policies, args.AdmissionTimeout.Duration
+	shuffler, err := newShuffler(e.options.Clock, handle, args)
+	if err != nil {
+		return err
+	}
+	e.policies, e.shuffler, e.timeout = policies, shuffler, args.AdmissionTimeout.Duration
 	for _, action := range args.Actions {
 		if action.Evicts() {
 			e.evicting = append(e.evicting, action)
@@ -133,6 +139,16 @@ func (e *Engine) Complete() <-chan struct{} { return e.complete }
 // any number of times.
 func (e *Engine) Lead() { e.leadOnce.Do(func() { close(e.leading) }) }
 
+// led reports whether the engine acts.
+func (e *Engine) led() bool {
+	select {
+	case <-e.leading:
+		return true
+	default:
+		return false
+	}
+}
+
 // build creates the parts and begins to watch.
 func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	logger := klog.FromContext(ctx).WithName("caldera")
@@ -146,9 +162,13 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
 	e.Writer, e.handle = writer, handle
-	if len(e.evicting) > 0 && e.evictionArgs == nil {
+	evicting := e.evicting
+	if e.shuffler != nil {
+		evicting = append(evicting, config.Shuffle)
+	}
+	if len(evicting) > 0 && e.evictionArgs == nil {
 		return fmt.Errorf("action %s evicts, and plugin %s, which does that, is not enabled: list it at multiPoint, before %s, or leave the action out",
-			e.evicting[0], names.Reclaim, names.Gang)
+			evicting[0], names.Reclaim, names.Gang)
 	}
 	e.Evictions = e.newEvictions(handle, writer)
 	e.Dispatcher = dispatch.New(dispatch.Config{
@@ -230,6 +250,9 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 	if e.Evictions != nil {
 		go e.Evictions.Executor.Run(ctx)
 		go e.Evictions.expire(ctx)
+	}
+	if e.shuffler != nil {
+		go e.shuffler.run(ctx, e)
 	}
 	if e.votes != nil {
 		go e.votes.Run(ctx)
