@@ -74,6 +74,8 @@ type Options struct {
 	Groups *informer.Clients
 	// Clock is the time the dispatcher and the status writer live by; nil: the real one.
 	Clock clock.WithTicker
+	// Policies are those that tiers may name besides the built-in ones, by their names there.
+	Policies map[string]PolicyFactory
 	// FlushedStatus leaves it to the caller to have the writer write, by its Flush.
 	FlushedStatus bool
 }

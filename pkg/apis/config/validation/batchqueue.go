@@ -16,11 +16,12 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
 )
 
-// ValidateBatchQueueArgs checks the arguments of the plugin BatchQueue.
-func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs) error {
+// ValidateBatchQueueArgs checks the arguments of the plugin BatchQueue. Tiers may name policies from outside besides the
+// built-in plugins; those check their arguments themselves.
+func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs, outside ...string) error {
 	all := actions(path.Child("actions"), args.Actions)
 	entries := entriesOf(path.Child("tiers"), args.Tiers)
-	all = append(all, plugins(entries)...)
+	all = append(all, plugins(entries, outside)...)
 	all = append(all, conflicts(entries)...)
 	all = append(all, configurations(path.Child("configurations"), args.Configurations)...)
 	_, metrics := arguments.DecodeMetrics(args.Metrics, path.Child("metrics"))
@@ -69,19 +70,20 @@ func entriesOf(path *field.Path, tiers []config.Tier) []entry {
 }
 
 // plugins checks every plugin for itself.
-func plugins(entries []entry) field.ErrorList {
+func plugins(entries []entry, outside []string) field.ErrorList {
 	var all field.ErrorList
+	known := append(arguments.Plugins(), outside...)
 	first := map[string]*field.Path{}
 	for _, e := range entries {
 		all = append(all, unknown(e)...)
-		all = append(all, name(e, first)...)
+		all = append(all, name(e, known, first)...)
 		all = append(all, arguments.Check(e.TierPlugin, e.path)...)
 	}
 	return all
 }
 
-// name checks the name of a plugin; first holds the plugins that came before.
-func name(e entry, first map[string]*field.Path) field.ErrorList {
+// name checks the name of a plugin, which is one of those that are known; first holds the plugins that came before.
+func name(e entry, known []string, first map[string]*field.Path) field.ErrorList {
 	path := e.path.Child("name")
 	before, listed := first[e.Name]
 	switch {
@@ -89,8 +91,8 @@ func name(e entry, first map[string]*field.Path) field.ErrorList {
 		return nil
 	case e.Name == "":
 		return field.ErrorList{field.Required(path, "name a plugin")}
-	case !slices.Contains(arguments.Plugins(), e.Name):
-		return field.ErrorList{suggest.Unsupported(path, e.Name, arguments.Plugins())}
+	case !slices.Contains(known, e.Name):
+		return field.ErrorList{suggest.Unsupported(path, e.Name, known)}
 	case listed:
 		duplicate := field.Duplicate(path, e.Name)
 		duplicate.Detail = fmt.Sprintf("keep one of this and %s", before)
