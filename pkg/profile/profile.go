@@ -25,13 +25,13 @@ import (
 
 // SetTiers gives a profile its arguments of BatchQueue.
 func SetTiers(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs) {
-	setArgs(p, names.BatchQueue, args)
+	setArgs(p, names.BatchQueue, read(args))
 }
 
 // Apply gives a profile with kube-scheduler's defaults what tiers say: their policies, filters, scores and weights. An
 // error names the entry whose arguments are wrong; the arguments of BatchQueue are validated already.
 func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs) error {
-	SetTiers(p, read(args))
+	SetTiers(p, args)
 	t := &translator{profile: p, plugins: map[string]*config.TierPlugin{}, factor: 1}
 	tiers := field.NewPath("tiers")
 	t.paths = map[string]*field.Path{}

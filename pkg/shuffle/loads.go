@@ -47,7 +47,7 @@ func Spread(by *arguments.LowNodeUtilization, nodes []Node, shelter *policy.Shel
 			shelter.Take(v)
 			from.lose(v.Task)
 			low[i].gain(v.Task)
-			chosen = append(chosen, Choice{Victim: v, Why: why})
+			chosen = append(chosen, Choice{Victim: v, Why: why, To: low[i].Name})
 		}
 	}
 	return chosen

@@ -26,6 +26,9 @@ type Choice struct {
 	model.Victim
 	// Why says why, in words: the plugin, and what is the matter with the node.
 	Why string
+	// To is the node by whose room the pod was chosen; empty if nobody asked for one. Where the pod that is created instead goes
+	// is decided when it is there.
+	To string
 }
 
 // Survey puts together what the action looks at. The function tells the load of a node, nil if it is not known.

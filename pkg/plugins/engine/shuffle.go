@@ -35,6 +35,9 @@ type shuffler struct {
 	plugins []*shuffling
 	// loads are those of nodes; nil if no plugin asks.
 	loads *source.Loads
+	// moved are the nodes between which pods were moved, with the time: until a window later their loads are in part those of
+	// before. Only turns look at them.
+	moved map[string]time.Time
 
 	// mu guards the times of the plugins.
 	mu sync.Mutex
@@ -53,7 +56,7 @@ func newShuffler(c clock.WithTicker, handle fwk.Handle, args *config.BatchQueueA
 	if !slices.Contains(args.Actions, config.Shuffle) {
 		return nil, nil
 	}
-	s := &shuffler{clock: c}
+	s := &shuffler{clock: c, moved: map[string]time.Time{}}
 	var all field.ErrorList
 	for i := range args.Tiers {
 		for k := range args.Tiers[i].Plugins {
@@ -108,9 +111,13 @@ func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entr
 	return nil
 }
 
-// load is how much of a node is in use; nil when that is not known.
+// load is how much of a node is in use; nil when that is not known, or not yet after pods were moved: else they would be moved
+// again and again before it shows.
 func (s *shuffler) load(n *corev1.Node) *arguments.Utilization {
 	if s.loads == nil {
+		return nil
+	}
+	if at, moved := s.moved[n.Name]; moved && s.clock.Since(at) < source.Window {
 		return nil
 	}
 	load := s.loads.Of(n)
@@ -171,6 +178,11 @@ func (s *shuffler) turn(ctx context.Context, e *Engine) {
 	}
 	if len(chosen) > 0 {
 		e.Evictions.shuffle(ctx, chosen)
+	}
+	for _, c := range chosen {
+		if c.To != "" {
+			s.moved[c.Task.Node], s.moved[c.To] = now, now
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
