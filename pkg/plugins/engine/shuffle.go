@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ type shuffler struct {
 // shuffling is a plugin that takes part.
 type shuffling struct {
 	every time.Duration
-	// next is when its turn is; zero before the first is known.
+	// next is when its turn is; zero: at once.
 	next   time.Time
 	choose func(now time.Time, nodes []shuffle.Node, shelter *policy.Shelter) []shuffle.Choice
 }
@@ -179,6 +180,7 @@ func (s *shuffler) turn(ctx context.Context, e *Engine) {
 	if len(chosen) > 0 {
 		e.Evictions.shuffle(ctx, chosen)
 	}
+	maps.DeleteFunc(s.moved, func(_ string, at time.Time) bool { return now.Sub(at) >= source.Window })
 	for _, c := range chosen {
 		if c.To != "" {
 			s.moved[c.Task.Node], s.moved[c.To] = now, now
