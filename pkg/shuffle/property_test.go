@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
@@ -95,4 +96,43 @@ func TestNobodyIsMovedInVain(t *testing.T) {
 // percentOf is what a task asks for, in percent of a node.
 func percentOf(t *model.Task) (cpu, memory float64) {
 	return float64(t.Request.Get(corev1.ResourceCPU)) / 100, 100 * float64(t.Request.Get(corev1.ResourceMemory)) / (10 << 30)
+}
+
+// TestNoMoreLeaveThanTheirJobsAllow checks, whatever the cluster: only pods of nodes whose window is closed go, of no job more than
+// may be missing, and of no budget more than it allows.
+func TestNoMoreLeaveThanTheirJobsAllow(t *testing.T) {
+	t.Parallel()
+	zones := map[string]arguments.Window{"open": {Start: 11 * time.Hour, End: 13 * time.Hour}, "closed": {Start: 22 * time.Hour, End: 6 * time.Hour}}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		zoneOf := map[string]string{}
+		for _, name := range []string{"n0", "n1", "n2"} {
+			zoneOf[name] = rapid.SampledFrom([]string{"", "open", "closed", "unknown"}).Draw(t, "zone")
+			w.node(name, labelled(model.RevocableZoneKey, zoneOf[name]))
+		}
+		budgets := map[string]int{}
+		for i := range rapid.IntRange(0, 5).Draw(t, "jobs") {
+			job := fmt.Sprintf("j%d", i)
+			w.pods(job, rapid.SampledFrom([]string{"n0", "n1", "n2"}).Draw(t, "node"), 1, rapid.IntRange(1, 4).Draw(t, "size"))
+			if key := rapid.SampledFrom([]string{"", model.MinAvailableAnnotation, model.MaxUnavailableAnnotation}).Draw(t, "says"); key != "" {
+				w.says(job, 1, key, rapid.SampledFrom([]string{"0", "1", "3", "50%"}).Draw(t, "how many"))
+			}
+			if rapid.Bool().Draw(t, "budgeted") {
+				budgets[job] = rapid.IntRange(0, 2).Draw(t, "allowed")
+				w.budget(job, int32(budgets[job]))
+			}
+		}
+		gone := map[string]int{}
+		for _, c := range shuffle.Vacate(zones, now, w.nodes(), w.shelter(guards()...)) {
+			if zoneOf[c.Task.Node] != "closed" {
+				t.Fatalf("%s goes from %s, which is in zone %q", c.Task.Pod.Name, c.Task.Node, zoneOf[c.Task.Node])
+			}
+			if gone[c.Job.Key.Name]++; gone[c.Job.Key.Name] > c.Job.EvictableAtOnce() {
+				t.Fatalf("%d pods of %s go, and %d may be missing", gone[c.Job.Key.Name], c.Job.Key, c.Job.EvictableAtOnce())
+			}
+			if allowed, budgeted := budgets[c.Job.Key.Name]; budgeted && gone[c.Job.Key.Name] > allowed {
+				t.Fatalf("%d pods of %s go, and its budget allows %d", gone[c.Job.Key.Name], c.Job.Key, allowed)
+			}
+		}
+	})
 }
