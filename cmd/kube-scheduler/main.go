@@ -12,9 +12,10 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 )
 
 func main() {
-	os.Exit(cli.Run(command.New()))
+	os.Exit(cli.Run(command.New(plugins.Outside{})))
 }

@@ -14,7 +14,7 @@ import (
 // memory is how long evictions of a job's pods are remembered to find jobs that evict each other in a circle.
 const memory = time.Hour
 
-// Flow is the way that room went: by which action, from which queue, for which.
+// Flow is the way that room went: by which action, from which queue, for which; that is empty when it was for nobody.
 type Flow struct{ Action, From, For string }
 
 // Figures are the sums over all decisions since the scheduler started, those that are forgotten included.
@@ -27,7 +27,8 @@ type Figures struct {
 	Wasted uint64
 	// Cycles are the evicted pods of a job for which, within the hour before, pods of the beneficiary were evicted.
 	Cycles uint64
-	// Requested is what the beneficiaries of the evictions asked for, and Evicted is what the evicted pods held.
+	// Requested is what the beneficiaries of the evictions asked for, and Evicted is what the pods held that were evicted for
+	// them.
 	Requested, Evicted resource.Vector
 }
 
@@ -62,6 +63,9 @@ func (c *counts) begun(d *Decision) { c.decisions[d.Action]++ }
 // evicted counts an evicted pod, which is marked as such already.
 func (c *counts) evicted(d *Decision, v *Victim) {
 	c.evictions[Flow{Action: d.Action, From: v.Queue, For: d.Queue}]++
+	if d.forNobody() {
+		return
+	}
 	if d.evicted() == 1 {
 		for _, m := range d.Members {
 			c.requested.Add(m.Request)

@@ -18,12 +18,13 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// The actions that evict; the names are Volcano's.
+// The actions that evict; the names are Volcano's. Shuffle has no beneficiary, and its decisions no members.
 const (
 	Preempt     = string(config.Preempt)
 	Reclaim     = string(config.Reclaim)
 	GangPreempt = string(config.GangPreempt)
 	GangReclaim = string(config.GangReclaim)
+	Shuffle     = string(config.Shuffle)
 )
 
 // Outcome is what became of a decision. All but Pending are final.
@@ -39,6 +40,8 @@ const (
 	Wasted Outcome = "Wasted"
 	// Cancelled: it was given up before any pod was evicted.
 	Cancelled Outcome = "Cancelled"
+	// Done: pods were evicted, and nobody waits for their room.
+	Done Outcome = "Done"
 )
 
 // VictimState is how far the eviction of a victim has come.
@@ -70,7 +73,7 @@ type Decision struct {
 	Time time.Time
 	// Action is the action that decided.
 	Action string
-	// Beneficiary is the job that is to start, and Queue the one it is in.
+	// Beneficiary is the job that is to start, and Queue the one it is in; the zero key when nobody is to have the room.
 	Beneficiary model.JobKey
 	Queue       string
 	// Members are the beneficiary's tasks that the room is for.
@@ -78,7 +81,8 @@ type Decision struct {
 	Victims []*Victim
 	// Kept are why other pods that came into question are not evicted.
 	Kept []Kept
-	// Outcome and Ended, the time at which it became final, are set by the Ledger.
+	// Outcome and Ended, the time at which it became final, are set by the Ledger. A decision for nobody's sake has no end to
+	// wait for: the time is zero.
 	Outcome Outcome
 	Ended   time.Time
 	// Problem says what stood in the way of the decision: a refusal, a victim that does not go; empty when nothing did.
@@ -119,6 +123,9 @@ type Kept struct {
 	Reason string
 	Pods   int
 }
+
+// forNobody reports whether nobody waits for the room that the decision makes.
+func (d *Decision) forNobody() bool { return d.Beneficiary == (model.JobKey{}) }
 
 // clone returns a copy that shares nothing with d that either may change.
 func (d *Decision) clone() *Decision {

@@ -217,6 +217,6 @@ func (x *Executor) finish(r *run, queue string, evicted bool) {
 	}
 	x.mu.Unlock()
 	if done {
-		x.c.Writer.Evicting(taking(r.decision), r.evicted)
+		x.c.Writer.Evicting(status.Taking{Action: r.decision.Action, For: r.decision.Beneficiary, Queue: r.decision.Queue}, r.evicted)
 	}
 }

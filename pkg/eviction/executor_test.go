@@ -90,6 +90,25 @@ func TestABudgetRefusesBeforeAnybodyIsEvicted(t *testing.T) {
 	})
 }
 
+func TestWhoIsEvictedForNobodyIsRefusedAlone(t *testing.T) {
+	play(t, 4, func(s *stage) {
+		list := append(victims("a-0,a-1", "a"), victims("c-0", "c")...)
+		list[2].Budgeted = true
+		s.add(list...)
+		s.budget("c", 0)
+		d := s.ledger.Begin(time.Now(), eviction.Decision{Action: eviction.Shuffle, Victims: list})
+		s.executor.Execute(d)
+		s.rest()
+		s.want(d.ID, "Done: a-0=Leaving a-1=Leaving c-0=Refused")
+		s.wantStays("c-0")
+		s.wantRefused()
+		const condition = "True EvictionByEvictionAPI: caldera-scheduler: evicting because of shuffle: lower priority"
+		if got := s.condition("a-0"); got != condition {
+			t.Errorf("the condition is %q, want %q", got, condition)
+		}
+	})
+}
+
 func TestVictimsWithBudgetsGoFirst(t *testing.T) {
 	play(t, 4, func(s *stage) {
 		list := append(victims("a-0,a-1", "a"), victims("c-0", "c")...)

@@ -174,6 +174,10 @@ func (l *Ledger) refuse(uid types.UID, why string, until time.Time) (spared []*V
 		v.State, v.Problem = Refused, why
 		open := !v.of.closed
 		v.of.Problem = fmt.Sprintf("evicting pod %s was refused: %s", name(v.Victim), why)
+		if v.of.forNobody() { // The others are not needed together.
+			l.settle(v.of)
+			continue
+		}
 		spared = append(spared, l.closeEntry(v.of, until.Add(-Protection))...)
 		if open {
 			closed = append(closed, v.of.clone())

@@ -61,6 +61,9 @@ func perform(c *golden.Case, ledger *eviction.Ledger, l *golden.Line, now time.T
 	who := l.Word(1)
 	uid := types.UID(who)
 	switch l.Word(0) {
+	case "shuffle":
+		d := ledger.Begin(now, eviction.Decision{Action: eviction.Shuffle, Victims: victims(l.Text("victims", ""), l.Text("from", "a"))})
+		return fmt.Sprintf("decision %d", d.ID)
 	case "begin":
 		d := ledger.Begin(now, eviction.Decision{
 			Action: l.Text("action", eviction.Reclaim), Beneficiary: job(who), Queue: l.Text("for", "b"),

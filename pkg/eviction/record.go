@@ -34,7 +34,7 @@ type DecisionRecord struct {
 	ID      uint64         `json:"id"`
 	Time    metav1.Time    `json:"time"`
 	Action  string         `json:"action"`
-	Job     JobRecord      `json:"job"`
+	Job     JobRecord      `json:"job,omitzero"`
 	Members []MemberRecord `json:"members"`
 	Victims []VictimRecord `json:"victims"`
 	Kept    []KeptRecord   `json:"kept,omitempty"`
@@ -111,9 +111,12 @@ func (l *Ledger) Document() Document {
 
 func (d *Decision) record() DecisionRecord {
 	r := DecisionRecord{
-		ID: d.ID, Time: metav1.NewTime(d.Time), Action: d.Action, Job: jobRecord(d.Beneficiary, d.Queue),
+		ID: d.ID, Time: metav1.NewTime(d.Time), Action: d.Action,
 		Members: make([]MemberRecord, 0, len(d.Members)), Victims: make([]VictimRecord, 0, len(d.Victims)),
 		Outcome: d.Outcome, Ended: optional(d.Ended), Problem: d.Problem,
+	}
+	if !d.forNobody() {
+		r.Job = jobRecord(d.Beneficiary, d.Queue)
 	}
 	for _, m := range d.Members {
 		r.Members = append(r.Members, MemberRecord{Namespace: m.Namespace, Name: m.Name, UID: m.UID, Node: m.Node, Request: m.Request.List()})

@@ -36,10 +36,10 @@ func (x *Executor) perform(ctx context.Context, r request) {
 	case answer == agreed:
 		logger.V(3).Info("Evicted a pod", "action", r.decision.Action, "beneficiary", r.decision.Beneficiary, "queue", r.decision.Queue, "why", v.Why)
 		x.c.Ledger.Leaving(v.UID, x.c.Clock.Now().Add(model.GracePeriod(pod)+x.c.VictimTimeout))
-		if err := x.c.Writer.Disrupts(ctx, pod, taking(r.decision)); err != nil {
+		if err := x.c.Writer.Disrupts(ctx, pod, taking(r.decision, v)); err != nil {
 			logger.V(2).Info("Cannot write for whom a pod is evicted", "err", err)
 		}
-		x.c.Writer.Evicted(pod, v.Job, taking(r.decision))
+		x.c.Writer.Evicted(pod, v.Job, taking(r.decision, v))
 		x.finish(r.run, v.Queue, true)
 	case answer == absent:
 		x.c.Ledger.absent(v.UID)
@@ -113,7 +113,11 @@ func (x *Executor) conflict(ctx context.Context, pod *corev1.Pod, conflict error
 	return unanswered, errors.Join(conflict, err)
 }
 
-// taking is the decision as the status writer tells it.
-func taking(d *Decision) status.Taking {
-	return status.Taking{Action: d.Action, For: d.Beneficiary, Queue: d.Queue}
+// taking is the decision as the status writer tells it of a victim.
+func taking(d *Decision, v *Victim) status.Taking {
+	t := status.Taking{Action: d.Action, For: d.Beneficiary, Queue: d.Queue}
+	if d.forNobody() {
+		t.Why = v.Why
+	}
+	return t
 }

@@ -35,9 +35,15 @@ func (l *Ledger) closeEntry(e *entry, now time.Time) []*Victim {
 	return spared
 }
 
-// settle makes the outcome of a closed decision final if it is known.
+// settle makes the outcome of a closed decision final if it is known, and that of one for nobody's sake when all have been asked.
 func (l *Ledger) settle(e *entry) {
 	switch {
+	case e.Outcome == Pending && e.forNobody() && e.in(Planned, Sent) == 0:
+		outcome := Done
+		if e.evicted() == 0 {
+			outcome = Cancelled
+		}
+		l.resolve(e, outcome, time.Time{})
 	case e.Outcome != Pending || !e.closed || e.in(Sent) > 0:
 	case e.evicted() == 0:
 		l.resolve(e, Cancelled, e.since)

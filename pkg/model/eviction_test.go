@@ -131,3 +131,24 @@ func watching() *model.State {
 	s.AddScheduler(batch)
 	return s
 }
+
+func TestRoomThatIsKeptIsTakenOfItsNode(t *testing.T) {
+	s := watching()
+	s.UpsertNode(newNode("node-1"))
+	s.UpsertNode(newNode("node-0"))
+	s.UpsertPod(newPod("running", running))
+	s.UpsertPod(newPod("other", running, of("other")))
+	s.UpsertPod(newPod("lost", on("node-9"), phase(corev1.PodRunning)))
+	s.UpsertPod(newPod("waiting"))
+	s.Pipeline([]model.Nomination{{UID: "waiting", Node: "node-1"}}, nil)
+	got := map[string]int64{}
+	for _, n := range s.Nodes() {
+		got[n.Name] = n.Used.Get(corev1.ResourceCPU)
+	}
+	if len(got) != 2 || got["node-0"] != 2000 || got["node-1"] != 1000 {
+		t.Errorf("millicores that are taken: %v, want 2000 of node-0 and 1000 of node-1", got)
+	}
+	if list := s.Nodes(); list[0].Name != "node-0" {
+		t.Errorf("the first node is %s, want node-0", list[0].Name)
+	}
+}

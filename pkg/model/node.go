@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -39,6 +40,33 @@ func (t Totals) Idle() resource.Vector {
 	idle := t.Allocatable.Clone()
 	idle.Sub(t.Used)
 	return idle
+}
+
+// NodeUse is a node and what is taken of it.
+type NodeUse struct {
+	*corev1.Node
+	// Used is what all pods on it ask for, those of other schedulers included, and the tasks that room is kept for.
+	Used resource.Vector
+}
+
+// Nodes returns the known nodes by name.
+func (s *State) Nodes() []NodeUse {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := make([]NodeUse, 0, s.ledger.count)
+	for _, n := range s.ledger.nodes {
+		if n.known {
+			list = append(list, NodeUse{Node: n.object, Used: n.used.Clone()})
+		}
+	}
+	slices.SortFunc(list, func(a, b NodeUse) int { return cmp.Compare(a.Name, b.Name) })
+	for uid := range s.nominated {
+		t := s.task(uid)
+		if i, known := slices.BinarySearchFunc(list, t.Nominated, func(n NodeUse, name string) int { return cmp.Compare(n.Name, name) }); known {
+			list[i].Used.Add(t.Request)
+		}
+	}
+	return list
 }
 
 // ledger keeps the totals. It belongs to the State that holds it.

@@ -57,7 +57,18 @@ func Registry(e *engine.Engine) runtime.Registry {
 	return registry
 }
 
+// Outside is what a scheduler has besides what this module has: docs/extending.md.
+type Outside struct {
+	// Plugins are plugins of the scheduling framework, for the profiles.
+	Plugins runtime.Registry
+	// Policies are what tiers may name besides the built-in plugins.
+	Policies map[string]engine.PolicyFactory
+}
+
 // Options returns the plugins in the form that the scheduler's command takes.
-func Options(e *engine.Engine) []app.Option {
-	return []app.Option{func(r runtime.Registry) error { return r.Merge(Registry(e)) }}
+func Options(e *engine.Engine, outside Outside) []app.Option {
+	return []app.Option{
+		func(r runtime.Registry) error { return r.Merge(Registry(e)) },
+		func(r runtime.Registry) error { return r.Merge(outside.Plugins) },
+	}
 }

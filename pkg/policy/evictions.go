@@ -87,6 +87,8 @@ type evictions struct {
 	// courts are those of all actions there are.
 	courts    []*court
 	claimants []claimant
+	// shelter has the guards that are asked when nobody is to have the room.
+	shelter court
 	// starvers are those of the first tier that has any; starved: that tier has been read.
 	starvers []starver
 	starved  bool
@@ -147,19 +149,27 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 			c.abstained.register(p.Name, policy)
 		}
 	}
+	if p.Enabled(config.EnableVictim) {
+		e.shelter.protect(policy)
+	}
 	enter(&e.claimants, policy, p.Enabled(config.EnablePreemptive))
 	if !e.starved {
 		enter(&e.starvers, policy, p.Enabled(config.EnableJobStarving))
 	}
 }
 
-func (c *court) register(name string, policy any) {
+// protect enters a policy as a guard whatever the action.
+func (c *court) protect(policy any) {
 	if g, ok := policy.(guard); ok {
 		c.guards = append(c.guards, g.guard)
 	}
 	if _, ok := policy.(gang); ok {
 		c.gangs = true
 	}
+}
+
+func (c *court) register(name string, policy any) {
+	c.protect(policy)
 	var selects rule
 	if c.inside() {
 		if g, ok := policy.(insideGuard); ok {

@@ -94,8 +94,11 @@ func (t *Trial) admit(job *model.Job) *holder {
 	return h
 }
 
-// relate finds how a job's queue is related to that of the beneficiary.
+// relate finds how a job's queue is related to that of the beneficiary, if there is one.
 func (t *Trial) relate(h *holder) {
+	if t.own == nil {
+		return
+	}
 	h.apart = []*account.Queue{h.queue}
 	if t.accounts.Mode() == account.Hierarchy {
 		h.apart, h.distance = h.queue.Apart(t.own.queue), t.own.queue.Distance(h.queue)

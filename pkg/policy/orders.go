@@ -98,3 +98,9 @@ func (o *orders) registerTasks(p *config.TierPlugin, policy any) {
 		o.tasks = append(o.tasks, policy)
 	}
 }
+
+// compareLeaving is the whole order in which tasks of a job are evicted, negative when a goes first: the task that goes last
+// by the policies; then the highest index in the name, the youngest, the greatest UID.
+func (o *orders) compareLeaving(a, b *model.Task) int {
+	return -cmp.Or(o.CompareTasks(a, b), cmp.Compare(a.Index(), b.Index()), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+}

@@ -276,12 +276,7 @@ func (t *Trial) Compare(a, b model.Victim) int {
 			return -c
 		}
 	}
-	if c := t.CompareTasks(a.Task, b.Task); c != 0 {
-		return -c
-	}
-	return -cmp.Or(
-		cmp.Compare(a.Task.Index(), b.Task.Index()), a.Task.Created.Compare(b.Task.Created), cmp.Compare(a.Task.UID, b.Task.UID),
-	)
+	return t.compareLeaving(a.Task, b.Task)
 }
 
 // Distance is how far the victim's queue is from the beneficiary's in the tree of queues: 0 for the same queue and its

@@ -25,7 +25,7 @@ import (
 
 // SetTiers gives a profile its arguments of BatchQueue.
 func SetTiers(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs) {
-	setArgs(p, names.BatchQueue, args)
+	setArgs(p, names.BatchQueue, read(args))
 }
 
 // Apply gives a profile with kube-scheduler's defaults what tiers say: their policies, filters, scores and weights. An
@@ -60,6 +60,18 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 		return fmt.Errorf("translating the tiers: %w", err)
 	}
 	return nil
+}
+
+// read returns the arguments of BatchQueue without the section metrics if nothing reads it there.
+func read(args *config.BatchQueueArgs) *config.BatchQueueArgs {
+	for i := range args.Tiers {
+		if slices.ContainsFunc(args.Tiers[i].Plugins, func(p config.TierPlugin) bool { return p.Name == config.PluginRescheduling }) {
+			return args
+		}
+	}
+	without := *args
+	without.Metrics = nil
+	return &without
 }
 
 // Scores of kube-scheduler are whole numbers from 0 to 100, which the profile multiplies by weights. Volcano's are sums of

@@ -112,7 +112,7 @@ var actionFates = map[string]fate{
 	"reclaim":     {Changed, "as preempt; tiers that only protect do not decide who goes (docs/evictions.md)"},
 	"gangpreempt": {Changed, "as preempt; every guard is asked"},
 	"gangreclaim": {Changed, "as reclaim; every guard is asked"},
-	"shuffle":     {Unsupported, "nobody is evicted to tidy up: run a descheduler beside it"},
+	"shuffle":     {Changed, "only tdm and rescheduling choose; conformance, pdb, cdp and gang protect, and nobody is evicted because of pdb (docs/evictions.md)"},
 }
 
 var pluginFates = map[string]fate{
@@ -120,7 +120,7 @@ var pluginFates = map[string]fate{
 	"proportion":             {Changed, "on room that nobody else can use a gang larger than its queue's due starts"},
 	"capacity":               {Changed, "a fault in the tree of queues stops the queues concerned, not the cluster"},
 	"drf":                    {Changed, "shares are current after every placement"},
-	"tdm":                    {Changed, "windows may begin before midnight and end after; evictions at the end of a window need shuffle, which is not there"},
+	"tdm":                    {Changed, "windows may begin before midnight and end after; without the action shuffle nobody is evicted when one ends"},
 	"predicates":             {Changed, "kube-scheduler's own filters, with NodeVolumeLimits, VolumeRestrictions and NodeResourcesFit"},
 	"nodeorder":              {Same, "kube-scheduler's own scores"},
 	"binpack":                {Changed, "scores are whole numbers from 0 to 100 before they are weighed: near ties may come out otherwise"},
@@ -129,7 +129,7 @@ var pluginFates = map[string]fate{
 	"task-topology":          {Changed, "running tasks count for anti-affinity, too, and what is taken back is counted back; wrong annotations are told in an event"},
 	"usage":                  {Changed, "what is not known is never 0 percent; metrics are read for all nodes at once, and count for 5 minutes from their own time"},
 	"extender":               {Changed, "job and queue verbs are asked in the background; failures that are not ignorable stop what they are about (docs/volcano-compat.md)"},
-	"rescheduling":           {Unsupported, "run a descheduler beside it"},
+	"rescheduling":           {Changed, "pods are moved only to nodes that can take them; loads that are not known are never 0 percent; nothing without the action shuffle"},
 	"numa-aware":             {Changed, "which CPUs a new pod has is worked out from the pods on its node until the exporter tells; init containers count"},
 	"deviceshare":            {Changed, "cards are chosen without the plugin predicates; a pod's score is the mean of its cards, not their sum; reasons say what is missing"},
 	"network-topology-aware": {Changed, "a tier that no HyperNode has keeps a hard gang waiting, with a reason; subGroupPolicy is not looked at"},
@@ -143,7 +143,7 @@ var switchFates = map[string]fate{
 	string(config.EnableTargetJob):       {Same, deaf},
 	string(config.EnableReservedNodes):   {Same, deaf},
 	string(config.EnableClusterOrder):    {Same, deaf},
-	string(config.EnableVictim):          {Unsupported, "it is about shuffle"},
+	string(config.EnableVictim):          {Changed, "of conformance, pdb, cdp and gang it turns their protection from shuffle off"},
 	string(config.EnableHyperNodeOrder):  {Unsupported, "HyperNodes of a tier are compared by how full they would be whatever it says"},
 	string(config.EnableSubJobReady):     {Unsupported, "it is about subGroupPolicy"},
 	string(config.EnableSubJobPipelined): {Unsupported, "it is about subGroupPolicy"},
@@ -166,7 +166,9 @@ var argumentFates = map[string]fate{
 	"deviceshare.KnownGeometriesCMName":         {Unsupported, "it is about MIG: cards in MIG mode are not used; the cards and resources are those of the device plugin's defaults"},
 	"deviceshare.KnownGeometriesCMNamespace":    {Unsupported, "it is about MIG: cards in MIG mode are not used"},
 	"maxDomains":                                {Changed, "hypernode.gradient.evict.max-hypernodes of network-topology-aware is what counts, for every action that evicts"},
-	"tdm.evict.period":                          {Unsupported, "it is about shuffle"},
+	"tdm.evict.period":                          {Same, "at least 1s"},
+	"metricsPeriod":                             {Changed, "has no effect: loads are means of 10 minutes, whatever it says"},
+	"strategies":                                {Changed, "thresholdPriorityClassName, nodeFit and numberOfNodes have no effect, as in Volcano; room and requests are always looked at"},
 	"capacity.DynamicResourceAllocationEnable":  {Unsupported, "devices of resource claims do not count toward queues"},
 	"capacity.DRAConsumableCapacityEnable":      {Unsupported, "devices of resource claims do not count toward queues"},
 }

@@ -85,14 +85,19 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 	c.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
 	groups.VolcanoInformers = volcanoReceipts{c.groups, c.receipts}
 	c.core = scheduler.NewInformerFactory(kube, 0, nil)
-	c.engine = engine.NewWith(engine.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true})
+	c.engine = engine.NewWith(engine.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, Policies: o.Outside.Policies})
 	config := o.Config
+	registry := plugins.Registry(c.engine)
+	if err := registry.Merge(o.Outside.Plugins); err != nil {
+		c.stop()
+		return nil, fmt.Errorf("adding plugins to the scheduler: %w", err)
+	}
 	c.sched, err = scheduler.New(c.ctx, kube, coreReceipts{c.core, c.receipts}, nil, discardEvents,
 		scheduler.WithClock(c.clock),
 		scheduler.WithComponentConfigVersion(config.APIVersion),
 		scheduler.WithProfiles(config.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(config.PercentageOfNodesToScore),
-		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(c.engine)),
+		scheduler.WithFrameworkOutOfTreeRegistry(registry),
 		scheduler.WithPodInitialBackoffSeconds(config.PodInitialBackoffSeconds),
 		scheduler.WithPodMaxBackoffSeconds(config.PodMaxBackoffSeconds),
 		scheduler.WithExtenders(config.Extenders...),

@@ -138,6 +138,9 @@ func (c *cluster) working() string {
 	if c.engine.Asking() {
 		return "an extender is asked for its vote"
 	}
+	if c.engine.Shuffling() {
+		return "the action shuffle chooses pods"
+	}
 	if evictions := c.engine.Evictions; evictions != nil && !evictions.Executor.Idle() {
 		return "pods are being evicted"
 	}

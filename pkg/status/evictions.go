@@ -22,13 +22,21 @@ const (
 	evictingReason = "Evicting"
 )
 
+// evictionByAPI is the reason that the API server itself gives in the condition of a pod that is evicted.
+const evictionByAPI = "EvictionByEvictionAPI"
+
 // Taking is who takes room from others, and by which action.
 type Taking struct {
 	Action string
-	// For is the job that needs the room, and Queue the queue it is in.
+	// For is the job that needs the room, and Queue the queue it is in; zero if nobody does.
 	For   model.JobKey
 	Queue string
+	// Why is why a pod is evicted if nobody needs its room.
+	Why string
 }
+
+// forNobody reports whether nobody needs the room.
+func (t Taking) forNobody() bool { return t.For == (model.JobKey{}) }
 
 // beneficiary is the job as messages call it.
 func (t Taking) beneficiary() string {
@@ -40,15 +48,22 @@ func (t Taking) beneficiary() string {
 
 // cause is the second half of a sentence that begins with who is evicted.
 func (t Taking) cause() string {
+	if t.forNobody() {
+		return fmt.Sprintf("because of %s: %s", t.Action, t.Why)
+	}
 	return fmt.Sprintf("because of %s: %s in queue %s needs its room", t.Action, t.beneficiary(), t.Queue)
 }
 
 // Disrupts gives a pod that is being evicted the condition DisruptionTarget, which says for whom. The API server sets
 // the same condition when it agrees to evict a pod, over one that is there already, so this one has to come after.
 func (w *Writer) Disrupts(ctx context.Context, pod *corev1.Pod, t Taking) error {
+	reason, message := corev1.PodReasonPreemptionByScheduler,
+		fmt.Sprintf("%s: evicting to make room for %s in queue %s (%s)", reporter, t.beneficiary(), t.Queue, t.Action)
+	if t.forNobody() {
+		reason, message = evictionByAPI, fmt.Sprintf("%s: evicting %s", reporter, t.cause())
+	}
 	return w.writeCondition(ctx, pod, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-		Message: fmt.Sprintf("%s: evicting to make room for %s in queue %s (%s)", reporter, t.beneficiary(), t.Queue, t.Action),
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
 	})
 }
 
@@ -60,9 +75,15 @@ func (w *Writer) Evicted(pod *corev1.Pod, job model.JobKey, t Taking) {
 	}
 }
 
-// Evicting records once for a decision how many pods of which queues are evicted: on the beneficiary, on its queue and
-// on the queues that lose the pods.
+// Evicting records once for a decision how many pods of which queues are evicted: on the beneficiary and its queue, if there
+// is one, and on the queues that lose the pods.
 func (w *Writer) Evicting(t Taking, from map[string]int) {
+	if t.forNobody() {
+		for _, queue := range slices.Sorted(maps.Keys(from)) {
+			w.queueEvent(queue, evictReason, fmt.Sprintf("%s evicted, because of %s", pods(from[queue]), t.Action))
+		}
+		return
+	}
 	var parts []string
 	for _, queue := range slices.Sorted(maps.Keys(from)) {
 		parts = append(parts, fmt.Sprintf("%s of queue %s", pods(from[queue]), queue))

@@ -54,6 +54,20 @@ func TestEvictionsAreToldOnWhatTheyConcern(t *testing.T) {
 			[]string{"Normal Evicting on Pod single: evicting 1 pod of queue default to start (preempt)"},
 			[]string{"Normal Evicting on Queue default: evicting 1 pod of queue default for pod ns/single (preempt)"},
 		},
+		"a pod whose room nobody needs": {
+			func(d *desk) {
+				d.Evicted(member("train-0"), train, status.Taking{Action: "shuffle", Why: "node n is full"})
+				d.Evicting(status.Taking{Action: "shuffle"}, map[string]int{"default": 1, "q": 2})
+			},
+			[]string{
+				"Normal Evict on PodGroup train: Pod train-0 is evicted, because of shuffle: node n is full",
+				"Warning Evict on Pod train-0: Pod is evicted, because of shuffle: node n is full",
+			},
+			[]string{
+				"Normal Evict on Queue default: 1 pod evicted, because of shuffle",
+				"Normal Evict on Queue q: 2 pods evicted, because of shuffle",
+			},
+		},
 		"a job and a queue that are gone": {
 			func(d *desk) {
 				d.Evicting(status.Taking{Action: "reclaim", For: model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "gone"}, Queue: "gone"},

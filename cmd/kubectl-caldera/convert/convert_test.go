@@ -29,9 +29,9 @@ tiers:
     arguments: {predicate.CacheEnable: true}
   - name: binpack
     arguments: {binpack.weight: 10, binpack.gpu: 3}
-  - name: rescheduling
+  - name: numa-aware
     enablePreemptable: false
-    arguments: {interval: 5m}
+    arguments: {weight: 5}
 configurations:
 - name: allocate
   arguments: {predicateErrorCacheEnable: false}
@@ -70,7 +70,7 @@ func TestTheReportNamesEverything(t *testing.T) {
 	want := map[string]profile.Fate{
 		"actions[0]":               profile.Changed,
 		"actions[1]":               profile.Changed,
-		"actions[2]":               profile.Unsupported,
+		"actions[2]":               profile.Changed,
 		"tiers[0].plugins[0].name": profile.Changed,
 		"tiers[1].plugins[0].name": profile.Changed,
 		"tiers[1].plugins[0].arguments[predicate.CacheEnable]":   profile.Changed,
@@ -78,7 +78,7 @@ func TestTheReportNamesEverything(t *testing.T) {
 		"tiers[1].plugins[1].arguments[binpack.weight]":          profile.Same,
 		"tiers[1].plugins[2].name":                               profile.Unsupported,
 		"tiers[1].plugins[2].enablePreemptable":                  profile.Unsupported,
-		"tiers[1].plugins[2].arguments[interval]":                profile.Unsupported,
+		"tiers[1].plugins[2].arguments[weight]":                  profile.Unsupported,
 		"configurations[0].arguments[predicateErrorCacheEnable]": profile.Changed,
 		"tiers[0].plugins[0].enabelJobOrder":                     profile.Ignored,
 		"tiers[1].plugins[1].arguments[binpack.gpu]":             profile.Ignored,

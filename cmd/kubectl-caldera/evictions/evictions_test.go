@@ -196,6 +196,37 @@ func TestDecisionsAreListed(t *testing.T) {
 	}
 }
 
+func TestEvictionsForNobodyHaveNoJob(t *testing.T) {
+	ledger := eviction.NewLedger(10, time.Minute)
+	if err := ledger.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { configz.Delete(eviction.Entry) })
+	now := time.Now().Add(-72 * time.Hour)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "web-0"}}
+	d := ledger.Begin(now, eviction.Decision{Action: eviction.Shuffle, Victims: []*eviction.Victim{{
+		Pod: pod, UID: "web-0", Job: model.JobKey{Source: model.FromVolcano, Namespace: "ml", Name: "web"}, Queue: "prod", Node: "n1", Why: "node n1 is full",
+	}}})
+	ledger.Sent(d.ID, "web-0")
+	ledger.Leaving("web-0", now.Add(time.Minute))
+	ledger.Gone("web-0")
+	server := scheduler(t, bearer)
+	config := user(t, server, nil)
+	for want, args := range map[string][]string{
+		"AGE   ACTION    JOB   QUEUE   FROM   VICTIMS   OUTCOME\n3d    shuffle   -     -       prod   1/1       Done\n": nil,
+		"3d ago: shuffle; 1/1 evicted: Done\n  VICTIM     JOB      QUEUE   NODE   STATE   RULE\n" +
+			"  ml/web-0   ml/web   prod    n1     Gone    node n1 is full\n": {"ml/web"},
+	} {
+		got, err := run(t, append(args, "--scheduler", server.URL, "--kubeconfig", config)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want,+got)\n%s", diff)
+		}
+	}
+}
+
 func TestMachinesReadTheDocument(t *testing.T) {
 	fill(t)
 	server := scheduler(t, bearer)

@@ -81,8 +81,7 @@ func writeDetails(out io.Writer, decisions []eviction.DecisionRecord, now time.T
 		if d.Ended != nil {
 			outcome += " after " + age(d.Ended.Sub(d.Time.Time))
 		}
-		fmt.Fprintf(out, "%s ago: %s for %s in queue %s, to start %s; %s evicted: %s\n", age(now.Sub(d.Time.Time)), d.Action, name(d.Job),
-			d.Job.Queue, pods(len(d.Members)), victims(d), outcome)
+		fmt.Fprintf(out, "%s ago: %s%s; %s evicted: %s\n", age(now.Sub(d.Time.Time)), d.Action, purpose(d), victims(d), outcome)
 		if d.Problem != "" {
 			fmt.Fprintf(out, "  %s\n", d.Problem)
 		}
@@ -98,6 +97,14 @@ func writeDetails(out io.Writer, decisions []eviction.DecisionRecord, now time.T
 		}
 	}
 	return nil
+}
+
+// purpose is for whom a decision was made; empty when it was for nobody.
+func purpose(d eviction.DecisionRecord) string {
+	if d.Job == (eviction.JobRecord{}) {
+		return ""
+	}
+	return fmt.Sprintf(" for %s in queue %s, to start %s", name(d.Job), d.Job.Queue, pods(len(d.Members)))
 }
 
 // losers are the queues of a decision's victims.
@@ -120,7 +127,12 @@ func victims(d eviction.DecisionRecord) string {
 	return fmt.Sprintf("%d/%d", evicted, len(d.Victims))
 }
 
-func name(j eviction.JobRecord) string { return j.Namespace + "/" + j.Name }
+func name(j eviction.JobRecord) string {
+	if j == (eviction.JobRecord{}) {
+		return ""
+	}
+	return j.Namespace + "/" + j.Name
+}
 
 // age is a time that has passed, as kubectl writes it. Clocks may differ.
 func age(d time.Duration) string { return duration.HumanDuration(max(0, d)) }

@@ -22,8 +22,8 @@ type BatchQueueArgs struct {
 	// Configurations are the arguments of actions, at most one entry for an action. An action without one has the
 	// defaults.
 	Configurations []ActionConfiguration
-	// Metrics is the section of Volcano's file that tells where the plugin usage gets the loads of nodes from; package
-	// arguments decodes it. It is not there in a KubeSchedulerConfiguration, which has UsageArgs.
+	// Metrics is the section of Volcano's file that tells where the loads of nodes come from; package arguments decodes it. Of
+	// a KubeSchedulerConfiguration only rescheduling reads it: the plugin Usage has it in its own arguments.
 	Metrics map[string]string
 	// AdmissionTimeout is how long an Inqueue PodGroup may be without pods before it gives its admission back; 0 is for
 	// ever, else at least 1s.

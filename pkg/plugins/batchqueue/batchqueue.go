@@ -41,7 +41,7 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 		if !ok {
 			return nil, fmt.Errorf("want args to be of type BatchQueueArgs, got %T", obj)
 		}
-		if err := validation.ValidateBatchQueueArgs(nil, args); err != nil {
+		if err := validation.ValidateBatchQueueArgs(nil, args, e.PolicyNames()...); err != nil {
 			return nil, err
 		}
 		f, ok := handle.(framework.Framework)

@@ -35,9 +35,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 )
 
-// New returns the command of the scheduler. It differs from upstream's in one default: pods that wait in Permit are
+// New returns the command of the scheduler, with plugins and policies from outside of this module. It differs from upstream's in one default: pods that wait in Permit are
 // not nominated through the API first, which would be one more write for each member of a gang.
-func New() *cobra.Command {
+func New(outside plugins.Outside) *cobra.Command {
 	SetFeatureDefaults()
 	opts := options.NewOptions()
 	var volcanoFile string
@@ -49,7 +49,7 @@ kube-scheduler does for ordinary pods. Flags, configuration and endpoints are th
 		Args: cobra.NoArgs,
 		// Feature gates are set before RunE.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return opts.ComponentGlobalsRegistry.Set() },
-		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts, volcanoFile) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts, volcanoFile, outside) },
 	}
 	sets := opts.Flags
 	sets.FlagSet("misc").StringVar(&volcanoFile, volcanoFlag, "", "The path to a volcano-scheduler.conf: its actions, tiers and configurations take "+
@@ -71,7 +71,7 @@ func SetFeatureDefaults() {
 }
 
 // run is upstream's runCommand with our plugins.
-func run(cmd *cobra.Command, opts *options.Options, volcanoFile string) error {
+func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside plugins.Outside) error {
 	verflag.PrintAndExitIfRequested()
 	gate := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
@@ -93,8 +93,8 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string) error {
 	}
 	tuneGC()
 	ctx := server.SetupSignalContext()
-	e := engine.New()
-	cc, sched, err := app.Setup(ctx, opts, plugins.Options(e)...)
+	e := engine.NewWith(engine.Options{Policies: outside.Policies})
+	cc, sched, err := app.Setup(ctx, opts, plugins.Options(e, outside)...)
 	if err != nil {
 		return err
 	}

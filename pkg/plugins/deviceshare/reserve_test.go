@@ -224,7 +224,7 @@ func TestPlansReserveNothing(t *testing.T) {
 	p := wanting("p")
 	c := start(t, plain, p)
 	state := framework.NewCycleState()
-	gang.MarkPlan(state)
+	gang.MarkPlan(state, nil)
 	if status := c.pl.Reserve(t.Context(), state, p, "n"); !status.IsSuccess() {
 		t.Fatal(status)
 	}

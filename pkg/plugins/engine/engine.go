@@ -51,7 +51,9 @@ type Engine struct {
 	handle   framework.Framework
 	policies *policy.Set
 	// votes is nil unless an extender is asked about queues and jobs.
-	votes    *votes.Voter
+	votes *votes.Voter
+	// shuffler is nil unless somebody takes part in the action shuffle.
+	shuffler *shuffler
 	timeout  time.Duration
 	complete chan struct{}
 	leading  chan struct{}
@@ -61,7 +63,7 @@ type Engine struct {
 	refusers      []func(*corev1.Pod) bool
 	// confines says inside of which nodes gangs are to be; nil: anywhere.
 	confines gang.Domains
-	// mu guards policies, votes, placesOutside, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
+	// mu guards policies, votes, shuffler, placesOutside, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
 	mu           sync.Mutex
 	start        func() error
 	evicting     []config.Action
@@ -75,6 +77,8 @@ type Options struct {
 	Groups *informer.Clients
 	// Clock is the time the dispatcher and the status writer live by; nil: the real one.
 	Clock clock.WithTicker
+	// Policies are those that tiers may name besides the built-in ones, by their names there.
+	Policies map[string]PolicyFactory
 	// FlushedStatus leaves it to the caller to have the writer write, by its Flush.
 	FlushedStatus bool
 }
@@ -106,7 +110,11 @@ func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args
 	if err != nil {
 		return err
 	}
-	e.policies, e.timeout = policies, args.AdmissionTimeout.Duration
+	shuffler, err := newShuffler(e.options.Clock, handle, args)
+	if err != nil {
+		return err
+	}
+	e.policies, e.shuffler, e.timeout = policies, shuffler, args.AdmissionTimeout.Duration
 	for _, action := range args.Actions {
 		if action.Evicts() {
 			e.evicting = append(e.evicting, action)
@@ -139,6 +147,16 @@ func (e *Engine) Complete() <-chan struct{} { return e.complete }
 // any number of times.
 func (e *Engine) Lead() { e.leadOnce.Do(func() { close(e.leading) }) }
 
+// led reports whether the engine acts.
+func (e *Engine) led() bool {
+	select {
+	case <-e.leading:
+		return true
+	default:
+		return false
+	}
+}
+
 // build creates the parts and begins to watch.
 func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	logger := klog.FromContext(ctx).WithName("caldera")
@@ -152,9 +170,13 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
 	e.Writer, e.handle = writer, handle
-	if len(e.evicting) > 0 && e.evictionArgs == nil {
+	evicting := e.evicting
+	if e.shuffler != nil {
+		evicting = append(evicting, config.Shuffle)
+	}
+	if len(evicting) > 0 && e.evictionArgs == nil {
 		return fmt.Errorf("action %s evicts, and plugin %s, which does that, is not enabled: list it at multiPoint, before %s, or leave the action out",
-			e.evicting[0], names.Reclaim, names.Gang)
+			evicting[0], names.Reclaim, names.Gang)
 	}
 	e.Evictions = e.newEvictions(handle, writer)
 	e.Dispatcher = dispatch.New(dispatch.Config{
@@ -239,6 +261,9 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 	if e.Evictions != nil {
 		go e.Evictions.Executor.Run(ctx)
 		go e.Evictions.expire(ctx)
+	}
+	if e.shuffler != nil {
+		go e.shuffler.run(ctx, e)
 	}
 	if e.votes != nil {
 		go e.votes.Run(ctx)

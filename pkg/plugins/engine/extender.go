@@ -6,6 +6,8 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,31 +27,54 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
-// outside builds the policies that are decided outside of this process: that of an extender, if the tiers have one that is
-// asked about queues and jobs.
+// PolicyFactory makes a policy of an entry in the tiers: something that has hooks of package policy. It reads the entry's
+// arguments itself.
+type PolicyFactory func(entry *config.TierPlugin) (any, error)
+
+// PolicyNames are the names that tiers may have besides the built-in ones.
+func (e *Engine) PolicyNames() []string { return slices.Sorted(maps.Keys(e.options.Policies)) }
+
+// outside builds the policies from outside of package policy: that of an extender, if the tiers have one that is asked about
+// queues and jobs, and those that the options tell how to make.
 func (e *Engine) outside(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs) ([]policy.Outside, error) {
+	var all []policy.Outside
 	for i := range args.Tiers {
 		for k := range args.Tiers[i].Plugins {
 			entry := &args.Tiers[i].Plugins[k]
+			path := field.NewPath("tiers").Index(i).Child("plugins").Index(k)
+			if factory := e.options.Policies[entry.Name]; factory != nil {
+				p, err := factory(entry)
+				if err != nil {
+					return nil, fmt.Errorf("building the policy %s at %s: %w", entry.Name, path, err)
+				}
+				all = append(all, policy.Outside{Plugin: entry.Name, Policy: p})
+			}
 			if entry.Name != config.PluginExtender {
 				continue
 			}
-			decoded, errs := arguments.DecodeExtender(entry, field.NewPath("tiers").Index(i).Child("plugins").Index(k))
+			decoded, errs := arguments.DecodeExtender(entry, path)
 			e.placesOutside = decoded.Places()
-			if err := errs.ToAggregate(); err != nil || !decoded.Votes() {
+			if err := errs.ToAggregate(); err != nil {
 				return nil, err
 			}
-			e.votes = votes.New(klog.NewContext(ctx, klog.FromContext(ctx).WithName("extender")), votes.Config{
-				Args:    decoded,
-				Job:     e.State.Job,
-				Session: func() (protocol.Session, error) { return e.session(handle) },
-				Changed: func() { e.State.Raise(model.OutsideAnswered) },
-				Clock:   e.options.Clock,
-			})
-			return []policy.Outside{{Plugin: entry.Name, Policy: e.votes}}, nil
+			if decoded.Votes() {
+				e.votes = e.voter(ctx, handle, decoded)
+				all = append(all, policy.Outside{Plugin: entry.Name, Policy: e.votes})
+			}
 		}
 	}
-	return nil, nil
+	return all, nil
+}
+
+// voter asks an extender about queues and jobs.
+func (e *Engine) voter(ctx context.Context, handle fwk.Handle, args arguments.Extender) *votes.Voter {
+	return votes.New(klog.NewContext(ctx, klog.FromContext(ctx).WithName("extender")), votes.Config{
+		Args:    args,
+		Job:     e.State.Job,
+		Session: func() (protocol.Session, error) { return e.session(handle) },
+		Changed: func() { e.State.Raise(model.OutsideAnswered) },
+		Clock:   e.options.Clock,
+	})
 }
 
 // session is all there is, for an extender that is told of it.

@@ -26,6 +26,6 @@ func Build(args *config.UsageArgs, from source.Source, c clock.WithTicker) *Usag
 }
 
 // Ask makes one round of asking; Follow makes many.
-func (pl *Usage) Ask(ctx context.Context) error  { return pl.loads.ask(ctx) }
-func (pl *Usage) Follow(ctx context.Context)     { pl.loads.follow(ctx) }
+func (pl *Usage) Ask(ctx context.Context) error  { return pl.loads.Ask(ctx) }
+func (pl *Usage) Follow(ctx context.Context)     { pl.loads.Follow(ctx) }
 func (pl *Usage) Idle(info fwk.NodeInfo) float64 { return pl.idle(info) }

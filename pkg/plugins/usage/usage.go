@@ -26,7 +26,8 @@ import (
 // Usage filters and scores nodes by their loads.
 type Usage struct {
 	args  config.UsageArgs
-	loads *loads
+	clock clock.PassiveClock
+	loads *source.Loads
 }
 
 var (
@@ -64,12 +65,12 @@ func New(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin
 		return nil, err
 	}
 	pl := build(args, from, clock.RealClock{})
-	go pl.loads.follow(ctx)
+	go pl.loads.Follow(ctx)
 	return pl, nil
 }
 
 func build(args *config.UsageArgs, from source.Source, c clock.WithTicker) *Usage {
-	return &Usage{args: *args, loads: newLoads(from, c, args.Metrics.Interval.Duration, args.Metrics.Timeout.Duration)}
+	return &Usage{args: *args, clock: c, loads: source.NewLoads(from, c, &args.Metrics)}
 }
 
 // Name returns the plugin's name.
@@ -98,7 +99,7 @@ func (pl *Usage) isSchedulableAfterNodeChange(logger klog.Logger, pod *corev1.Po
 
 // PreFilter tells the planner of gangs which round decides: what it remembers of nodes holds for that one.
 func (pl *Usage) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	gang.See(state, pl.loads.known.Load().number)
+	gang.See(state, pl.loads.Round())
 	return nil, nil
 }
 
@@ -115,11 +116,11 @@ func (pl *Usage) Filter(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, info
 
 // hot is why a node takes no pods; empty when it does. A load that is not known is no reason.
 func (pl *Usage) hot(node *corev1.Node) string {
-	load := pl.loads.of(node)
+	load := pl.loads.Of(node)
 	switch {
-	case pl.loads.fresh(load.CPU) && load.CPU.Percent > pl.args.CPUThreshold:
+	case pl.loads.Fresh(load.CPU) && load.CPU.Percent > pl.args.CPUThreshold:
 		return reasonCPU
-	case pl.loads.fresh(load.Memory) && load.Memory.Percent > pl.args.MemoryThreshold:
+	case pl.loads.Fresh(load.Memory) && load.Memory.Percent > pl.args.MemoryThreshold:
 		return reasonMemory
 	}
 	return ""
@@ -132,11 +133,11 @@ func (pl *Usage) Score(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, info 
 
 // idle is how much of the node is idle, 0 to 1, by what was measured and by what pods that came since may use.
 func (pl *Usage) idle(info fwk.NodeInfo) float64 {
-	load := pl.loads.of(info.Node())
-	if pl.args.CPUWeight > 0 && !pl.loads.fresh(load.CPU) || pl.args.MemoryWeight > 0 && !pl.loads.fresh(load.Memory) {
+	load := pl.loads.Of(info.Node())
+	if pl.args.CPUWeight > 0 && !pl.loads.Fresh(load.CPU) || pl.args.MemoryWeight > 0 && !pl.loads.Fresh(load.Memory) {
 		return 0
 	}
-	f := fillOf(info, load, &pl.args, pl.loads.clock.Now())
+	f := fillOf(info, load, &pl.args, pl.clock.Now())
 	cpu, memory := f.utilization()
 	return mean(&pl.args, 1-cpu, 1-memory)
 }

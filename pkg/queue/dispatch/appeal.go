@@ -97,6 +97,13 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 	return d.cfg.Policies.Trial(action, job, world)
 }
 
+// Shelter tells whom the policies protect from being evicted for nobody's sake.
+func (d *Dispatcher) Shelter(world policy.EvictionWorld) *policy.Shelter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cfg.Policies.Shelter(world)
+}
+
 func (d *Dispatcher) appellant(lead types.UID) *model.Job {
 	if d.turn == nil || d.turn.lead.UID != lead || d.turn.members != nil {
 		return nil

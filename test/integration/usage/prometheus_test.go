@@ -5,6 +5,7 @@ package usage_test
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,12 +79,12 @@ func (e *exporter) forget(node string) {
 	delete(e.nodes, node)
 }
 
-// The nodes of the first job have their names for instances; that of the second keeps its address.
+// The nodes of the first job have their names for instances; the node "plain" of the second keeps its address.
 const scraping = `
 global: {scrape_interval: 500ms, scrape_timeout: 400ms}
 scrape_configs:
 - job_name: named
-  static_configs: [{targets: [hot, full, idle, broken, leaving]}]
+  static_configs: [{targets: [%[2]s]}]
   relabel_configs:
   - {source_labels: [__address__], target_label: instance}
   - {source_labels: [__address__], target_label: __metrics_path__, replacement: /$1}
@@ -102,7 +104,8 @@ func startPrometheus(t *testing.T, e *exporter) string {
 		t.Fatal(err)
 	}
 	config := filepath.Join(t.TempDir(), "prometheus.yml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, scraping, target.Host), 0o600); err != nil {
+	targets := strings.Join(slices.Sorted(maps.Keys(e.nodes)), ", ")
+	if err := os.WriteFile(config, fmt.Appendf(nil, scraping, target.Host, targets), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	address := freeAddress(t)

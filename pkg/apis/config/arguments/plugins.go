@@ -39,7 +39,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginNodeOrder:            errorsOf(DecodeNodeOrder),
 	config.PluginNumaAware:            errorsOf(DecodeNumaAware),
 	config.PluginPredicates:           errorsOf(DecodePredicates),
-	config.PluginRescheduling:         whatever,
+	config.PluginRescheduling:         errorsOf(DecodeRescheduling),
 	config.PluginResourceStrategyFit:  errorsOf(DecodeResourceStrategyFit),
 	config.PluginTaskTopology:         errorsOf(DecodeTaskTopology),
 	config.PluginUsage:                errorsOf(DecodeUsage),
@@ -71,9 +71,6 @@ func errorsOf[T any](
 func None(p *config.TierPlugin, path *field.Path) field.ErrorList {
 	return newDecoder(path, p.Arguments).finish(p.Name)
 }
-
-// whatever accepts all arguments. The plugin that decides on nodes checks its own.
-func whatever(*config.TierPlugin, *field.Path) field.ErrorList { return nil }
 
 // Overcommit are the arguments of the plugin overcommit.
 type Overcommit struct {

@@ -205,16 +205,3 @@ func TestPluginsWithoutArguments(t *testing.T) {
 		})
 	}
 }
-
-func TestPluginsOfNodesCheckTheirArgumentsThemselves(t *testing.T) {
-	for _, name := range []string{
-		"rescheduling",
-	} {
-		t.Run(name, func(t *testing.T) {
-			entry := &config.TierPlugin{Name: name, Arguments: values(t, "{weight: 1, strategies: [{name: a, params: {b: [1, null]}}]}")}
-			if errs := arguments.Check(entry, nil); len(errs) != 0 {
-				t.Error(errs)
-			}
-		})
-	}
-}

@@ -98,6 +98,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
             strategies:
             - name: lowNodeUtilization
               params: {thresholds: {cpu: 20}}
+      metrics: {type: prometheus_adaptor, interval: 1m}
       configurations:
       - name: preempt
         arguments: {enableTopologyAwarePreemption: "true"}
@@ -112,6 +113,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 						"interval": raw(`"5m"`), "strategies": raw(`[{"name":"lowNodeUtilization","params":{"thresholds":{"cpu":20}}}]`),
 					}}}},
 				}
+				a.Metrics = map[string]string{"type": "prometheus_adaptor", "interval": "1m"}
 				a.Configurations = []config.ActionConfiguration{
 					{Name: config.Preempt, Arguments: map[string]runtime.RawExtension{"enableTopologyAwarePreemption": raw(`"true"`)}},
 				}
@@ -160,7 +162,6 @@ func TestWhatKubeSchedulerRefusesForTheQueue(t *testing.T) {
 		"a mistyped field":                {"{action: [allocate]}", `unknown field "action"`},
 		"a mistyped field of a tier":      {"{tiers: [{plugin: []}]}", `unknown field "tiers[0].plugin"`},
 		"a mistyped field of an action":   {"{configurations: [{name: preempt, args: {}}]}", `unknown field "configurations[0].args"`},
-		"a section of Volcano's file":     {"{metrics: {type: prometheus}}", `unknown field "metrics"`},
 		"actions as in Volcano's file":    {`{actions: "enqueue, allocate"}`, "actions of type []string"},
 		"a switch given twice":            {"{tiers: [{plugins: [{name: gang, enableVictim: true, enableVictim: true}]}]}", `"enableVictim" already set`},
 		"a number for a duration":         {"{admissionTimeout: 90}", "admissionTimeout of type string"},

@@ -27,6 +27,10 @@ type BatchQueueArgs struct {
 	// Configurations are the arguments of actions, at most one entry for an action.
 	// +optional
 	Configurations []ActionConfiguration `json:"configurations,omitzero"`
+	// Metrics is the section of Volcano's file that tells where the loads of nodes come from, by its keys. Rescheduling reads it;
+	// the plugin Usage has it in its own arguments.
+	// +optional
+	Metrics map[string]string `json:"metrics,omitempty"`
 	// AdmissionTimeout is how long an Inqueue PodGroup may be without pods before it gives its admission back; 0s is for
 	// ever, else at least 1s; default 10m.
 	// +optional

@@ -9,9 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/conversion"
-
-	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 )
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -99,12 +96,6 @@ type ElasticsearchMetrics struct {
 	// Password goes with Username.
 	// +optional
 	Password string `json:"password,omitempty"`
-}
-
-// Convert_config_BatchQueueArgs_To_v1_BatchQueueArgs leaves out the section metrics of Volcano's file: a profile has it in
-// UsageArgs.
-func Convert_config_BatchQueueArgs_To_v1_BatchQueueArgs(in *config.BatchQueueArgs, out *BatchQueueArgs, s conversion.Scope) error { //nolint:revive // The conversion generator prescribes the name.
-	return autoConvert_config_BatchQueueArgs_To_v1_BatchQueueArgs(in, out, s)
 }
 
 // SetDefaults_UsageArgs fills what the user left out (Volcano pkg/scheduler/plugins/usage/usage.go).

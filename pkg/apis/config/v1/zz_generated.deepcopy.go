@@ -82,6 +82,13 @@ func (in *BatchQueueArgs) DeepCopyInto(out *BatchQueueArgs) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Metrics != nil {
+		in, out := &in.Metrics, &out.Metrics
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.AdmissionTimeout != nil {
 		in, out := &in.AdmissionTimeout, &out.AdmissionTimeout
 		*out = new(metav1.Duration)

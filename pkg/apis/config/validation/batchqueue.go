@@ -16,15 +16,17 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
 )
 
-// ValidateBatchQueueArgs checks the arguments of the plugin BatchQueue.
-func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs) error {
+// ValidateBatchQueueArgs checks the arguments of the plugin BatchQueue. Tiers may name policies from outside besides the
+// built-in plugins; those check their arguments themselves.
+func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs, outside ...string) error {
 	all := actions(path.Child("actions"), args.Actions)
 	entries := entriesOf(path.Child("tiers"), args.Tiers)
-	all = append(all, plugins(entries)...)
+	all = append(all, plugins(entries, outside)...)
 	all = append(all, conflicts(entries)...)
 	all = append(all, configurations(path.Child("configurations"), args.Configurations)...)
 	_, metrics := arguments.DecodeMetrics(args.Metrics, path.Child("metrics"))
 	all = append(all, metrics...)
+	all = append(all, rescheduling(path, args, entries)...)
 	if d := args.AdmissionTimeout.Duration; d != 0 && d < time.Second {
 		all = append(all, field.Invalid(path.Child("admissionTimeout"), d.String(), "must be 0s, which is for ever, or at least 1s"))
 	}
@@ -68,19 +70,20 @@ func entriesOf(path *field.Path, tiers []config.Tier) []entry {
 }
 
 // plugins checks every plugin for itself.
-func plugins(entries []entry) field.ErrorList {
+func plugins(entries []entry, outside []string) field.ErrorList {
 	var all field.ErrorList
+	known := append(arguments.Plugins(), outside...)
 	first := map[string]*field.Path{}
 	for _, e := range entries {
 		all = append(all, unknown(e)...)
-		all = append(all, name(e, first)...)
+		all = append(all, name(e, known, first)...)
 		all = append(all, arguments.Check(e.TierPlugin, e.path)...)
 	}
 	return all
 }
 
-// name checks the name of a plugin; first holds the plugins that came before.
-func name(e entry, first map[string]*field.Path) field.ErrorList {
+// name checks the name of a plugin, which is one of those that are known; first holds the plugins that came before.
+func name(e entry, known []string, first map[string]*field.Path) field.ErrorList {
 	path := e.path.Child("name")
 	before, listed := first[e.Name]
 	switch {
@@ -88,8 +91,8 @@ func name(e entry, first map[string]*field.Path) field.ErrorList {
 		return nil
 	case e.Name == "":
 		return field.ErrorList{field.Required(path, "name a plugin")}
-	case !slices.Contains(arguments.Plugins(), e.Name):
-		return field.ErrorList{suggest.Unsupported(path, e.Name, arguments.Plugins())}
+	case !slices.Contains(known, e.Name):
+		return field.ErrorList{suggest.Unsupported(path, e.Name, known)}
 	case listed:
 		duplicate := field.Duplicate(path, e.Name)
 		duplicate.Detail = fmt.Sprintf("keep one of this and %s", before)
@@ -190,6 +193,27 @@ func configurations(path *field.Path, list []config.ActionConfiguration) field.E
 		}
 		_, errs := arguments.DecodeAction(c, at)
 		all = append(all, errs...)
+	}
+	return all
+}
+
+// rescheduling reports what the plugin of that name lacks to have anybody evicted, if it is asked to. Volcano's does nothing
+// then, and says nothing.
+func rescheduling(path *field.Path, args *config.BatchQueueArgs, entries []entry) field.ErrorList {
+	i := slices.IndexFunc(entries, func(e entry) bool { return e.Name == config.PluginRescheduling && e.Enabled(config.EnableVictim) })
+	if i < 0 || !slices.Contains(args.Actions, config.Shuffle) {
+		return nil
+	}
+	var all field.ErrorList
+	e := entries[i]
+	if len(args.Metrics) == 0 {
+		all = append(all, field.Required(path.Child("metrics"),
+			fmt.Sprintf("rescheduling at %s evicts by the loads of nodes; add the section metrics with a type and an address, or remove rescheduling", e.path)))
+	}
+	decoded, errs := arguments.DecodeRescheduling(e.TierPlugin, e.path)
+	if len(errs) == 0 && decoded.LowNodeUtilization.Idle() {
+		all = append(all, field.Required(e.path.Child("arguments").Key("strategies"),
+			"name lowNodeUtilization with targetThresholds below 100 for cpu or memory, or remove rescheduling: no load is above 100"))
 	}
 	return all
 }

@@ -35,6 +35,10 @@ func raw(text string) runtime.RawExtension { return runtime.RawExtension{Raw: []
 
 func TestBatchQueueArgs(t *testing.T) {
 	minimal := []config.Action{config.Allocate}
+	shuffling := []config.Action{config.Allocate, config.Shuffle}
+	moving := config.TierPlugin{Name: "rescheduling", Arguments: map[string]runtime.RawExtension{
+		"strategies": raw(`[{"name": "lowNodeUtilization", "params": {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 70}}}]`),
+	}}
 	for name, tc := range map[string]struct {
 		args config.BatchQueueArgs
 		want []string
@@ -53,6 +57,21 @@ func TestBatchQueueArgs(t *testing.T) {
 			),
 			{},
 		}}, nil},
+		"rescheduling that can do something": {config.BatchQueueArgs{
+			Actions: shuffling, Tiers: []config.Tier{{Plugins: []config.TierPlugin{moving}}}, Metrics: map[string]string{"type": "prometheus_adaptor"},
+		}, nil},
+		"rescheduling that can do nothing": {
+			config.BatchQueueArgs{Actions: shuffling, Tiers: []config.Tier{tier("gang", "rescheduling")}},
+			[]string{
+				`args.metrics: Required value: rescheduling at args.tiers[0].plugins[1] evicts by the loads of nodes; add the section metrics with a type and an address, or remove rescheduling`,
+				`args.tiers[0].plugins[1].arguments[strategies]: Required value: name lowNodeUtilization with targetThresholds below 100 for cpu or memory, or remove rescheduling: no load is above 100`,
+			},
+		},
+		"rescheduling that is switched off": {
+			config.BatchQueueArgs{Actions: shuffling, Tiers: []config.Tier{{Plugins: []config.TierPlugin{
+				{Name: "rescheduling", Switches: map[config.Switch]bool{config.EnableVictim: false}},
+			}}}}, nil,
+		},
 		"no plugins": {config.BatchQueueArgs{Actions: minimal}, nil},
 		"no actions": {config.BatchQueueArgs{}, []string{`args.actions: Required value: add allocate: without it nothing is scheduled`}},
 		"a mistyped action": {

@@ -44,7 +44,6 @@ func Parse(data []byte) (*config.BatchQueueArgs, error) {
 	if err := v1.Convert_v1_BatchQueueArgs_To_config_BatchQueueArgs(written, args, nil); err != nil {
 		return nil, fmt.Errorf("converting the configuration: %w", err)
 	}
-	args.Metrics = r.collected
 	if err := r.with(validation.ValidateBatchQueueArgs(nil, args)); err != nil {
 		return nil, err
 	}
@@ -83,8 +82,6 @@ func isNull(value []byte) bool { return len(value) == 0 || string(value) == "nul
 // reader takes a file apart and collects what is not as it should be.
 type reader struct {
 	errs field.ErrorList
-	// collected is the section metrics, which BatchQueueArgs of a file for kube-scheduler do not have.
-	collected map[string]string
 }
 
 // file reads the whole file.
@@ -104,7 +101,7 @@ func (r *reader) file(content []byte) *v1.BatchQueueArgs {
 	for i, entry := range r.list(list, section["configurations"]) {
 		written.Configurations = append(written.Configurations, r.configuration(list.Index(i), entry))
 	}
-	r.collected = r.metrics(field.NewPath("metrics"), section["metrics"])
+	written.Metrics = r.metrics(field.NewPath("metrics"), section["metrics"])
 	return written
 }
 

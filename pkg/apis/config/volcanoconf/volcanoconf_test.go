@@ -147,6 +147,7 @@ func read() map[string]config.BatchQueueArgs {
 					config.TierPlugin{Name: "task-topology", Arguments: arguments{"task-topology.weight": raw("10")}},
 				),
 			},
+			Metrics: map[string]string{"type": "prometheus", "address": "http://prometheus.monitoring:9090"},
 		},
 		"anchors.conf": {
 			Actions: defaultActions(),

@@ -22,6 +22,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 )
 
+// Window is how far back loads look: they are means of 10 minutes, with Prometheus of rates over 5 more.
+const Window = 15 * time.Minute
+
 // Sample is a load at a time.
 type Sample struct {
 	// Percent is at least 0.

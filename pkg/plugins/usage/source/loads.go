@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package usage
+package source
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 )
 
 // staleAfter is the age up to which a sample counts (Volcano pkg/scheduler/plugins/usage/usage.go).
 const staleAfter = 5 * time.Minute
 
-// loads are what a source told. Nodes are filtered and scored by what the last round knew, while the next one is on.
-type loads struct {
-	source            source.Source
+// Loads are what a source told. What the last round knew counts, while the next one is on.
+type Loads struct {
+	source            Source
 	clock             clock.WithTicker
 	interval, timeout time.Duration
 	known             atomic.Pointer[round]
@@ -31,23 +31,24 @@ type round struct {
 	// number counts the rounds.
 	number int64
 	// byName are the loads by name or address of the node.
-	byName map[string]source.Load
+	byName map[string]Load
 }
 
-func newLoads(from source.Source, c clock.WithTicker, interval, timeout time.Duration) *loads {
-	l := &loads{source: from, clock: c, interval: interval, timeout: timeout}
+// NewLoads returns the loads that a source tells, as far as it is asked: by Follow, or by Ask.
+func NewLoads(from Source, c clock.WithTicker, m *config.UsageMetrics) *Loads {
+	l := &Loads{source: from, clock: c, interval: m.Interval.Duration, timeout: m.Timeout.Duration}
 	l.known.Store(&round{})
 	return l
 }
 
-// follow asks the source at every interval until the context ends. An error is logged when it is another one than before.
-func (l *loads) follow(ctx context.Context) {
+// Follow asks the source at every interval until the context ends. An error is logged when it is another one than before.
+func (l *Loads) Follow(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	ticker := l.clock.NewTicker(l.interval)
 	defer ticker.Stop()
 	told := ""
 	for {
-		switch err := l.ask(ctx); {
+		switch err := l.Ask(ctx); {
 		case ctx.Err() != nil:
 			return
 		case err == nil && told != "":
@@ -65,35 +66,38 @@ func (l *loads) follow(ctx context.Context) {
 	}
 }
 
-// ask makes one round. What the source does not tell stays as it was, with its time, until it is stale.
-func (l *loads) ask(ctx context.Context) error {
+// Ask makes one round. What the source does not tell stays as it was, with its time, until it is stale.
+func (l *Loads) Ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	told, err := l.source.Loads(ctx)
 	before := l.known.Load()
-	now := &round{number: before.number + 1, byName: make(map[string]source.Load, len(told))}
+	now := &round{number: before.number + 1, byName: make(map[string]Load, len(told))}
 	for name, load := range before.byName {
-		if l.fresh(load.CPU) || l.fresh(load.Memory) {
+		if l.Fresh(load.CPU) || l.Fresh(load.Memory) {
 			now.byName[name] = load
 		}
 	}
 	for name, load := range told {
 		old := now.byName[name]
-		now.byName[name] = source.Load{CPU: newer(old.CPU, load.CPU), Memory: newer(old.Memory, load.Memory)}
+		now.byName[name] = Load{CPU: newer(old.CPU, load.CPU), Memory: newer(old.Memory, load.Memory)}
 	}
 	l.known.Store(now)
 	return err
 }
 
-func newer(old, told source.Sample) source.Sample {
+func newer(old, told Sample) Sample {
 	if told.Time.Before(old.Time) {
 		return old
 	}
 	return told
 }
 
-// of is the load of a node, which the source may know by its name or by an address; nothing if it does not.
-func (l *loads) of(node *corev1.Node) source.Load {
+// Round is the number of the last round; 0 before the first.
+func (l *Loads) Round() int64 { return l.known.Load().number }
+
+// Of is the load of a node, which the source may know by its name or by an address; nothing if it does not.
+func (l *Loads) Of(node *corev1.Node) Load {
 	known := l.known.Load().byName
 	if load, ok := known[node.Name]; ok {
 		return load
@@ -103,10 +107,10 @@ func (l *loads) of(node *corev1.Node) source.Load {
 			return load
 		}
 	}
-	return source.Load{}
+	return Load{}
 }
 
-// fresh reports whether a sample counts. One from the future does: clocks differ.
-func (l *loads) fresh(s source.Sample) bool {
+// Fresh reports whether a sample counts. One from the future does: clocks differ.
+func (l *Loads) Fresh(s Sample) bool {
 	return !s.Time.IsZero() && l.clock.Since(s.Time) <= staleAfter
 }

@@ -1,0 +1,28 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command extending is an example of a scheduler with a plugin and a policy of one's own: docs/extending.md.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/test/integration/extending/deadline"
+	"github.com/caldera-scheduler/caldera/test/integration/extending/fewestpods"
+)
+
+// own is what this scheduler has besides Caldera's plugins.
+var own = plugins.Outside{
+	Plugins:  runtime.Registry{fewestpods.Name: fewestpods.New},
+	Policies: map[string]engine.PolicyFactory{deadline.Name: deadline.New},
+}
+
+func main() {
+	os.Exit(cli.Run(command.New(own)))
+}
