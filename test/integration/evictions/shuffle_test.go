@@ -64,7 +64,7 @@ func TestPodsLeaveNodesThatAreLent(t *testing.T) {
 		saying(model.MinAvailableAnnotation, "3", job("keeps", "a", 1, 5)),
 		job("budgeted", "a", 1, 4, labelled("app", "web")),
 		job("stays", "a", 1, 3, annotated(model.PreemptableKey, "false")),
-		job("goes", "a", 2, 2),
+		job("goes", "a", 2, 2, stubborn), // So that what is written on them after the API server agreed can be seen.
 	)
 	s.budget("web", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, 3)
 	s.lend()
