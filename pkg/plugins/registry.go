@@ -5,6 +5,10 @@
 package plugins
 
 import (
+	"context"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
@@ -48,13 +52,31 @@ var table = []struct {
 	{usage.Name, func(*engine.Engine) runtime.PluginFactory { return usage.New }},
 }
 
-// Registry returns the plugins, all of which share the engine.
-func Registry(e *engine.Engine) runtime.Registry {
+// Registry returns the plugins, all of which share the engine and join it as they are made.
+func Registry(e *engine.Engine) runtime.Registry { return Joining(e, Factories(e)) }
+
+// Factories returns what makes the plugins, all of which share the engine.
+func Factories(e *engine.Engine) runtime.Registry {
 	registry := runtime.Registry{}
 	for _, entry := range table {
 		registry[entry.name] = entry.factory(e)
 	}
 	return registry
+}
+
+// Joining has the plugins of a registry join the engine as they are made.
+func Joining(e *engine.Engine, registry runtime.Registry) runtime.Registry {
+	joined := make(runtime.Registry, len(registry))
+	for name, factory := range registry {
+		joined[name] = func(ctx context.Context, args apiruntime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+			plugin, err := factory(ctx, args, handle)
+			if err == nil {
+				e.Join(plugin)
+			}
+			return plugin, err
+		}
+	}
+	return joined
 }
 
 // Outside is what a scheduler has besides what this module has: docs/extending.md.
@@ -69,6 +91,6 @@ type Outside struct {
 func Options(e *engine.Engine, outside Outside) []app.Option {
 	return []app.Option{
 		func(r runtime.Registry) error { return r.Merge(Registry(e)) },
-		func(r runtime.Registry) error { return r.Merge(outside.Plugins) },
+		func(r runtime.Registry) error { return r.Merge(Joining(e, outside.Plugins)) },
 	}
 }

@@ -88,7 +88,7 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 	c.engine = engine.NewWith(engine.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, Policies: o.Outside.Policies})
 	config := o.Config
 	registry := plugins.Registry(c.engine)
-	if err := registry.Merge(o.Outside.Plugins); err != nil {
+	if err := registry.Merge(plugins.Joining(c.engine, o.Outside.Plugins)); err != nil {
 		c.stop()
 		return nil, fmt.Errorf("adding plugins to the scheduler: %w", err)
 	}

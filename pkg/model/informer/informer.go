@@ -49,9 +49,19 @@ func replaced(before, after any) bool {
 	return okA && okB && a.GetUID() != b.GetUID()
 }
 
-// Core feeds the model from the scheduler's own informers, with resource quotas only if asked for. It returns what
-// reports that all of it has been delivered.
-func Core(state *model.State, factory informers.SharedInformerFactory, quotas bool) ([]cache.InformerSynced, error) {
+// Quotas feeds the model the resource quotas. It returns what reports that all have been delivered.
+func Quotas(state *model.State, factory informers.SharedInformerFactory) (cache.InformerSynced, error) {
+	registration, err := factory.Core().V1().ResourceQuotas().Informer().AddEventHandler(handlers(
+		func(q *corev1.ResourceQuota) { state.UpsertQuota(resourceQuota(q)) },
+		func(q *corev1.ResourceQuota) { state.DeleteQuota(q.Namespace, q.Name) }))
+	if err != nil {
+		return nil, fmt.Errorf("watching resource quotas: %w", err)
+	}
+	return registration.HasSynced, nil
+}
+
+// Core feeds the model from the scheduler's own informers. It returns what reports that all of it has been delivered.
+func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.InformerSynced, error) {
 	storage := handlers(
 		func(any) { state.Raise(model.StorageChanged) },
 		func(any) { state.Raise(model.StorageChanged) })
@@ -85,11 +95,6 @@ func Core(state *model.State, factory informers.SharedInformerFactory, quotas bo
 		{factory.Resource().V1().ResourceClaims().Informer(), devices},
 		{factory.Resource().V1().ResourceSlices().Informer(), devices},
 		{factory.Resource().V1().DeviceClasses().Informer(), devices},
-	}
-	if quotas {
-		sources = append(sources, source{factory.Core().V1().ResourceQuotas().Informer(), handlers(
-			func(q *corev1.ResourceQuota) { state.UpsertQuota(resourceQuota(q)) },
-			func(q *corev1.ResourceQuota) { state.DeleteQuota(q.Namespace, q.Name) })})
 	}
 	for _, source := range sources {
 		registration, err := source.informer.AddEventHandler(source.handler)

@@ -11,7 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -28,9 +28,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
@@ -48,26 +46,22 @@ type Engine struct {
 
 	options Options
 	// handle is the profile through which the engine acts; nil before Start.
-	handle   framework.Framework
-	policies *policy.Set
-	// votes is nil unless an extender is asked about queues and jobs.
-	votes *votes.Voter
-	// shuffler is nil unless somebody takes part in the action shuffle.
-	shuffler *shuffler
-	timeout  time.Duration
+	handle framework.Framework
+	// rules are those in force; none before Configure.
+	rules    atomic.Pointer[Rules]
 	complete chan struct{}
 	leading  chan struct{}
 	leadOnce sync.Once
-	// placesOutside: the extender of the tiers is asked about nodes.
-	placesOutside bool
-	refusers      []func(*corev1.Pod) bool
-	// confines says inside of which nodes gangs are to be; nil: anywhere.
-	confines gang.Domains
-	// mu guards policies, votes, shuffler, placesOutside, refusers, timeout, evicting, evictionArgs and start, which plugin factories set.
+	// quotas: resource quotas are followed. Only Start and Adopt look at it.
+	quotas bool
+
+	// mu guards what follows. Plugin factories set start, joined and evictionArgs.
 	mu           sync.Mutex
 	start        func() error
-	evicting     []config.Action
+	joined       []fwk.Plugin
 	evictionArgs *config.ReclaimArgs
+	// acting: what runs for the rules only has been started.
+	acting bool
 }
 
 // Options are what an engine can be given instead of what it takes by itself. The zero value is right for a scheduler
@@ -91,7 +85,9 @@ func NewWith(o Options) *Engine {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Engine{State: model.NewState(), options: o, complete: make(chan struct{}), leading: make(chan struct{})}
+	e := &Engine{State: model.NewState(), options: o, complete: make(chan struct{}), leading: make(chan struct{})}
+	e.rules.Store(&Rules{})
+	return e
 }
 
 // Configure sets the policies by which the engine decides, and the profile through which it acts. Upstream gives all
@@ -99,29 +95,23 @@ func NewWith(o Options) *Engine {
 func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args *config.BatchQueueArgs) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.policies != nil {
+	if e.start != nil {
 		return nil
 	}
-	outside, err := e.outside(ctx, handle, args)
+	rules, err := e.Prepare(ctx, handle, args, nil)
 	if err != nil {
 		return err
 	}
-	policies, err := policy.Compile(args, outside...)
-	if err != nil {
-		return err
-	}
-	shuffler, err := newShuffler(e.options.Clock, handle, args)
-	if err != nil {
-		return err
-	}
-	e.policies, e.shuffler, e.timeout = policies, shuffler, args.AdmissionTimeout.Duration
-	for _, action := range args.Actions {
-		if action.Evicts() {
-			e.evicting = append(e.evicting, action)
-		}
-	}
+	e.rules.Store(rules)
 	e.start = sync.OnceValue(func() error { return e.build(ctx, handle) })
 	return nil
+}
+
+// Join tells the engine of a plugin of its first profiles.
+func (e *Engine) Join(plugin fwk.Plugin) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.joined = append(e.joined, plugin)
 }
 
 // Attach makes the pods of a profile tasks. Pods of profiles that are not attached are usage only.
@@ -135,7 +125,7 @@ func (e *Engine) Clock() clock.WithTicker { return e.options.Clock }
 
 // Arrange says how the policies would have the tasks of a job tried.
 func (e *Engine) Arrange(job *model.Job) gang.Arrangement {
-	order, part := e.policies.Arrange(job)
+	order, part := e.rules.Load().policies.Arrange(job)
 	return gang.Arrangement{Order: order, Part: part}
 }
 
@@ -170,35 +160,38 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
 	e.Writer, e.handle = writer, handle
-	evicting := e.evicting
-	if e.shuffler != nil {
-		evicting = append(evicting, config.Shuffle)
-	}
-	if len(evicting) > 0 && e.evictionArgs == nil {
-		return fmt.Errorf("action %s evicts, and plugin %s, which does that, is not enabled: list it at multiPoint, before %s, or leave the action out",
-			evicting[0], names.Reclaim, names.Gang)
+	rules := e.rules.Load()
+	rules.use(e.joined)
+	if err := rules.check(e.evictionArgs != nil); err != nil {
+		return err
 	}
 	e.Evictions = e.newEvictions(handle, writer)
 	e.Dispatcher = dispatch.New(dispatch.Config{
-		State:            e.State,
-		Policies:         e.policies,
-		AdmissionTimeout: e.timeout,
-		Evicts:           len(e.evicting) > 0,
-		MayFit:           gang.MayFit,
-		Lead:             func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
-		Activate:         func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
-		Settle:           func(members []types.UID, bind bool) { settle(handle, members, bind) },
-		Report:           writer.Waits,
-		Fault:            writer.QueueFault,
-		Recorder:         metrics.Recorder{},
-		Clock:            e.options.Clock,
+		State:    e.State,
+		Rules:    rules.forDispatch(),
+		MayFit:   gang.MayFit,
+		Lead:     func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
+		Activate: func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
+		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
+		Report:   writer.Waits,
+		Fault:    writer.QueueFault,
+		Recorder: metrics.Recorder{},
+		Clock:    e.options.Clock,
 	})
 	writer.FollowQueues(e.queueFacts)
 	e.State.Observe(e.Dispatcher.Notify)
 	e.State.Observe(writer.Notify)
-	synced, err := informer.Core(e.State, handle.SharedInformerFactory(), e.policies.Quotas)
+	factory := handle.SharedInformerFactory()
+	synced, err := informer.Core(e.State, factory)
 	if err != nil {
 		return err
+	}
+	if e.quotas = rules.policies.Quotas; e.quotas {
+		quotas, err := informer.Quotas(e.State, factory)
+		if err != nil {
+			return err
+		}
+		synced = append(synced, quotas)
 	}
 	go e.run(ctx, handle, groups, synced)
 	return nil
@@ -262,12 +255,10 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 		go e.Evictions.Executor.Run(ctx)
 		go e.Evictions.expire(ctx)
 	}
-	if e.shuffler != nil {
-		go e.shuffler.run(ctx, e)
-	}
-	if e.votes != nil {
-		go e.votes.Run(ctx)
-	}
+	e.mu.Lock()
+	e.acting = true
+	e.animate(ctx, e.rules.Load())
+	e.mu.Unlock()
 	e.Dispatcher.Run(ctx)
 }
 

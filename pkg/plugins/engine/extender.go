@@ -36,7 +36,7 @@ func (e *Engine) PolicyNames() []string { return slices.Sorted(maps.Keys(e.optio
 
 // outside builds the policies from outside of package policy: that of an extender, if the tiers have one that is asked about
 // queues and jobs, and those that the options tell how to make.
-func (e *Engine) outside(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs) ([]policy.Outside, error) {
+func (e *Engine) outside(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs, r *Rules) ([]policy.Outside, error) {
 	var all []policy.Outside
 	for i := range args.Tiers {
 		for k := range args.Tiers[i].Plugins {
@@ -53,13 +53,13 @@ func (e *Engine) outside(ctx context.Context, handle fwk.Handle, args *config.Ba
 				continue
 			}
 			decoded, errs := arguments.DecodeExtender(entry, path)
-			e.placesOutside = decoded.Places()
+			r.placesOutside = decoded.Places()
 			if err := errs.ToAggregate(); err != nil {
 				return nil, err
 			}
 			if decoded.Votes() {
-				e.votes = e.voter(ctx, handle, decoded)
-				all = append(all, policy.Outside{Plugin: entry.Name, Policy: e.votes})
+				r.votes = e.voter(ctx, handle, decoded)
+				all = append(all, policy.Outside{Plugin: entry.Name, Policy: r.votes})
 			}
 		}
 	}
@@ -114,25 +114,31 @@ func (e *Engine) session(handle fwk.Handle) (protocol.Session, error) {
 
 // PlacesOutside reports whether the extender of the tiers is asked about nodes, which is the plugin Extender's to do.
 func (e *Engine) PlacesOutside() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.placesOutside
+	return e.rules.Load().placesOutside
 }
 
 // Asking reports whether an extender is being asked for its vote.
-func (e *Engine) Asking() bool { return e.votes != nil && e.votes.Asking() }
+func (e *Engine) Asking() bool {
+	v := e.voting()
+	return v != nil && v.Asking()
+}
+
+// voting is who asks an extender about queues and jobs; nil when nobody does.
+func (e *Engine) voting() *votes.Voter { return e.rules.Load().votes }
 
 // Shut says why nothing may start, and when to try again; the zero Reason when something may.
 func (e *Engine) Shut() (reason model.Reason, again time.Time) {
-	if e.votes == nil {
+	v := e.voting()
+	if v == nil {
 		return reason, again
 	}
-	return e.votes.Shut()
+	return v.Shut()
 }
 
 // Ready says why a job is not ready with these placements, and when to try again; the zero Reason when it is.
 func (e *Engine) Ready(ctx context.Context, job *model.Job, placements []gang.Placement) (reason model.Reason, again time.Time) {
-	if e.votes == nil || !e.votes.AloneInTurns() {
+	v := e.voting()
+	if v == nil || !v.AloneInTurns() {
 		return reason, again
 	}
 	tasks, nodes := make([]*model.Task, len(placements)), map[types.UID]string{}
@@ -147,13 +153,14 @@ func (e *Engine) Ready(ctx context.Context, job *model.Job, placements []gang.Pl
 			then.Tasks[i] = &placed
 		}
 	}
-	return e.votes.Ready(ctx, then)
+	return v.Ready(ctx, then)
 }
 
 // Choose has an extender choose among the candidates of a trial for the job whose turn the pod leads, if the tiers say so.
 func (e *Engine) Choose(ctx context.Context, action config.Action, lead *corev1.Pod, trial *policy.Trial) {
 	evictor := e.State.Task(lead.UID)
-	if e.votes == nil || evictor == nil || !trial.AsksOutside() {
+	v := e.voting()
+	if v == nil || evictor == nil || !trial.AsksOutside() {
 		return
 	}
 	var candidates []*model.Task
@@ -166,5 +173,5 @@ func (e *Engine) Choose(ctx context.Context, action config.Action, lead *corev1.
 	}
 	slices.SortFunc(candidates, func(a, b *model.Task) int { return cmp.Compare(a.UID, b.UID) })
 	inside := action == config.Preempt || action == config.GangPreempt
-	trial.Answer(e.votes.Choose(ctx, inside, evictor, candidates))
+	trial.Answer(v.Choose(ctx, inside, evictor, candidates))
 }

@@ -195,7 +195,8 @@ func (s *shuffler) turn(ctx context.Context, e *Engine) {
 
 // Shuffling reports whether pods are being chosen by the action shuffle, or are about to be.
 func (e *Engine) Shuffling() bool {
-	return e.shuffler != nil && e.led() && !e.shuffler.due().After(e.options.Clock.Now())
+	s := e.rules.Load().shuffler
+	return s != nil && e.led() && !s.due().After(e.options.Clock.Now())
 }
 
 // shuffle evicts pods for nobody's sake.

@@ -66,14 +66,15 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 		if err := validation.ValidateExtenderArgs(nil, args); err != nil {
 			return nil, err
 		}
-		pl := &Extender{engine: e, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}
-		e.MayRefuse(func(pod *corev1.Pod) bool { return pl.asks(args.AllocateFuncVerb, pod) })
-		return pl, nil
+		return &Extender{engine: e, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}, nil
 	}
 }
 
 // Name returns the plugin's name.
 func (pl *Extender) Name() string { return Name }
+
+// MayRefuse reports whether the server is asked at Reserve, and may refuse then.
+func (pl *Extender) MayRefuse(pod *corev1.Pod) bool { return pl.asks(pl.args.AllocateFuncVerb, pod) }
 
 // PreFilter says that what the server answers for one plan may not hold for the next.
 func (pl *Extender) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {

@@ -67,9 +67,6 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 			return nil, err
 		}
 		go pl.follower.follow(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("plugin", Name)), clients)
-		if args.Gangs {
-			e.Confine(pl)
-		}
 		return pl, nil
 	}
 }
@@ -117,7 +114,7 @@ const unread = "the HyperNodes have not been read yet"
 
 // DomainsOf says inside of which HyperNodes a job may be planned.
 func (pl *NetworkTopology) DomainsOf(job *model.Job, nodes []fwk.NodeInfo) (domains []gang.Domain, refusal string) {
-	if job.Group == nil || job.Group.Topology == nil {
+	if !pl.args.Gangs || job.Group == nil || job.Group.Topology == nil {
 		return nil, ""
 	}
 	tree := pl.follower.tree.Load()

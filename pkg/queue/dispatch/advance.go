@@ -26,6 +26,9 @@ func (d *Dispatcher) advance() time.Duration {
 	case d.turn != nil:
 		activate, wake = d.watch()
 	}
+	if d.turn == nil {
+		d.adopt()
+	}
 	if d.running && d.turn == nil {
 		d.takeIn()
 		d.askAgain()

@@ -68,8 +68,9 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State:    d.state,
-		Policies: policies(t, args), AdmissionTimeout: patience,
-		Evicts:   slices.ContainsFunc(args.Actions, config.Action.Evicts),
+		Rules: dispatch.Rules{
+			Policies: policies(t, args), AdmissionTimeout: patience, Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
+		},
 		MayFit:   gang.MayFit,
 		Lead:     gang.TaskOrder(noOpinion).Lead,
 		Fault:    func(*model.Queue, model.Reason) {},

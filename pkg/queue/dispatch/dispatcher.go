@@ -18,7 +18,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
 // The times of the dispatcher.
@@ -39,13 +38,8 @@ var settle = []time.Duration{time.Second, 100 * time.Millisecond}
 // Config is what a Dispatcher works with. All fields are required.
 type Config struct {
 	State *model.State
-	// Policies decide who goes first and how much a queue may hold. The dispatcher tells them of jobs and queues; nobody
-	// else may use them.
-	Policies *policy.Set
-	// AdmissionTimeout is how long an admitted job may be without pods; zero for ever.
-	AdmissionTimeout time.Duration
-	// Evicts: some action evicts.
-	Evicts bool
+	// Rules are those that it decides by at first.
+	Rules
 	// MayFit is a cheap necessary condition for a plan to succeed.
 	MayFit func(*model.Job, model.Totals) bool
 	// Lead is the task of a job whose pod leads its turn; nil when no task may be placed.
@@ -99,6 +93,8 @@ type Dispatcher struct {
 	bars   map[string]model.Reason
 	turn   *turn
 	turns  uint64
+	// adopting are rules that come into force when the turn ends; nil when there are none.
+	adopting *adoption
 	// changed and events are what happened since the last advance.
 	changed map[model.JobKey]bool
 	events  model.Event

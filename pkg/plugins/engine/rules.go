@@ -1,0 +1,161 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+// Rules are what an engine decides by: what the actions and tiers of a configuration say about queues and jobs, and the plugins
+// of its profiles as far as the engine asks them.
+type Rules struct {
+	policies *policy.Set
+	// votes is nil unless an extender is asked about queues and jobs.
+	votes *votes.Voter
+	// shuffler is nil unless somebody takes part in the action shuffle.
+	shuffler *shuffler
+	timeout  time.Duration
+	evicting []config.Action
+	// placesOutside: the extender of the tiers is asked about nodes.
+	placesOutside bool
+
+	refusers []Refuser
+	// domains says inside of which nodes gangs are to be; nil: anywhere.
+	domains gang.Domains
+	// stop ends what runs for the rules only.
+	stop context.CancelFunc
+}
+
+// Refuser is a plugin that may refuse, at Reserve, a node that its Filter takes. The members of a gang of such pods wait for each
+// other before they bind.
+type Refuser interface {
+	fwk.Plugin
+	// MayRefuse reports whether it may do so for a pod.
+	MayRefuse(*corev1.Pod) bool
+}
+
+// Prepare makes rules of the arguments of BatchQueue and the plugins of the profiles. An error says what is wrong with the
+// arguments; the rules in force stay.
+func (e *Engine) Prepare(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs, plugins []fwk.Plugin) (*Rules, error) {
+	r := &Rules{timeout: args.AdmissionTimeout.Duration}
+	outside, err := e.outside(ctx, handle, args, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.policies, err = policy.Compile(args, outside...); err != nil {
+		return nil, err
+	}
+	if r.shuffler, err = newShuffler(e.options.Clock, handle, args); err != nil {
+		return nil, err
+	}
+	for _, action := range args.Actions {
+		if action.Evicts() {
+			r.evicting = append(r.evicting, action)
+		}
+	}
+	r.use(plugins)
+	return r, nil
+}
+
+// use takes those of the plugins that the engine asks.
+func (r *Rules) use(plugins []fwk.Plugin) {
+	for _, pl := range plugins {
+		if refuser, ok := pl.(Refuser); ok {
+			r.refusers = append(r.refusers, refuser)
+		}
+		if domains, ok := pl.(gang.Domains); ok {
+			r.domains = domains
+		}
+	}
+}
+
+// check says why rules cannot be in force: some action evicts, and no plugin does that.
+func (r *Rules) check(evictions bool) error {
+	evicting := slices.Clone(r.evicting)
+	if r.shuffler != nil {
+		evicting = append(evicting, config.Shuffle)
+	}
+	if len(evicting) > 0 && !evictions {
+		return fmt.Errorf("action %s evicts, and plugin %s, which does that, is not enabled: list it at multiPoint, before %s, or leave the action out",
+			evicting[0], names.Reclaim, names.Gang)
+	}
+	return nil
+}
+
+// forDispatch are the rules as far as the dispatcher goes.
+func (r *Rules) forDispatch() dispatch.Rules {
+	return dispatch.Rules{Policies: r.policies, AdmissionTimeout: r.timeout, Evicts: len(r.evicting) > 0}
+}
+
+// Adopt has the engine decide by rules that were prepared, from the end of the turn that is on. Then is called at that moment,
+// and must not call back. It returns when they are in force, or the context ends.
+func (e *Engine) Adopt(ctx context.Context, r *Rules, then func()) error {
+	if err := r.check(e.Evictions != nil); err != nil {
+		return err
+	}
+	if err := e.watchQuotas(ctx, r); err != nil {
+		return err
+	}
+	var before *Rules
+	err := e.Dispatcher.Adopt(ctx, r.forDispatch(), func() {
+		before = e.rules.Swap(r)
+		then()
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if before.stop != nil {
+		before.stop()
+	}
+	if e.acting {
+		e.animate(ctx, r)
+	}
+	return nil
+}
+
+// animate starts what runs for rules only. The caller holds mu.
+func (e *Engine) animate(ctx context.Context, r *Rules) {
+	ctx, r.stop = context.WithCancel(ctx)
+	if r.shuffler != nil {
+		go r.shuffler.run(ctx, e)
+	}
+	if r.votes != nil {
+		go r.votes.Run(ctx)
+	}
+}
+
+// watchQuotas follows the resource quotas once rules look at them, and waits until they are known.
+func (e *Engine) watchQuotas(ctx context.Context, r *Rules) error {
+	if !r.policies.Quotas || e.quotas {
+		return nil
+	}
+	factory := e.handle.SharedInformerFactory()
+	synced, err := informer.Quotas(e.State, factory)
+	if err != nil {
+		return err
+	}
+	factory.StartWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), synced) {
+		return fmt.Errorf("waiting for resource quotas: %w", context.Cause(ctx))
+	}
+	e.quotas = true
+	return nil
+}

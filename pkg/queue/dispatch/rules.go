@@ -1,0 +1,87 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+)
+
+// Rules are what a dispatcher decides by. They can be replaced while it runs.
+type Rules struct {
+	// Policies decide who goes first and how much a queue may hold. The dispatcher tells them of jobs and queues; nobody
+	// else may use them.
+	Policies *policy.Set
+	// AdmissionTimeout is how long an admitted job may be without pods; zero for ever.
+	AdmissionTimeout time.Duration
+	// Evicts: some action evicts.
+	Evicts bool
+}
+
+// adoption is a change of rules that waits for the turn to end.
+type adoption struct {
+	rules Rules
+	then  func()
+	done  chan struct{}
+}
+
+// Adopt has the dispatcher decide by other rules, which must not have been told of anything yet, and calls then at the moment
+// at which they come into force: no turn is on, and none begins before it returns. It must not call back. Jobs that wait go on to,
+// those that were let in stay so. It returns when that is done, or the context has ended before.
+func (d *Dispatcher) Adopt(ctx context.Context, rules Rules, then func()) error {
+	a := &adoption{rules: rules, then: then, done: make(chan struct{})}
+	d.mu.Lock()
+	d.adopting = a
+	if d.turn == nil {
+		d.adopt()
+	}
+	d.mu.Unlock()
+	d.wake()
+	select {
+	case <-a.done:
+		return nil
+	case <-ctx.Done():
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.adopting == a {
+		d.adopting = nil
+		return fmt.Errorf("waiting for the turn to end: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// adopt brings rules that wait into force. Everything that was found out by the old ones is forgotten, and all jobs are looked at
+// again; what was told about them is not told again unless it changes.
+func (d *Dispatcher) adopt() {
+	a := d.adopting
+	if a == nil {
+		return
+	}
+	d.adopting = nil
+	d.cfg.Rules = a.rules
+	d.lots, d.lines, d.held = map[lotKey]*lot{}, map[string]*line{}, map[*lot]bool{}
+	d.active, d.others = nil, nil
+	d.applying, d.asked = map[applicantKey]*applicants{}, false
+	d.expiries = map[model.JobKey]time.Time{}
+	d.loosened, d.freed = 0, 0
+	for key, w := range d.jobs {
+		w.lot, w.applied, w.at = nil, nil, -1
+		d.changed[key] = true
+	}
+	snapshot := d.cfg.State.Snapshot()
+	for job := range snapshot.Jobs {
+		d.changed[job.Key] = true
+	}
+	for q := range snapshot.Queues {
+		d.queues[q.Name] = true
+	}
+	d.events |= model.NodeChanged | model.QueueChanged | model.QuotaChanged
+	a.then()
+	close(a.done)
+}
