@@ -31,6 +31,20 @@ var (
 	}, []string{"queue"})
 )
 
+var reloads = metrics.NewCounterVec(&metrics.CounterOpts{
+	Subsystem: "caldera", Name: "configuration_changes_total", StabilityLevel: metrics.ALPHA,
+	Help: "Number of changes of the configuration's file, by what became of them: applied, or refused (the configuration from before stays in force).",
+}, []string{"result"})
+
+// Reloaded counts a change of the configuration's file.
+func Reloaded(applied bool) {
+	result := "refused"
+	if applied {
+		result = "applied"
+	}
+	reloads.WithLabelValues(result).Inc()
+}
+
 // Source is where the metrics of queues and jobs are read when they are asked for.
 type Source interface {
 	Figures() []dispatch.QueueFigures
@@ -40,7 +54,7 @@ type Source interface {
 
 // Register adds the metrics to the registry that the scheduler serves.
 func Register(source Source) {
-	legacyregistry.MustRegister(turns, parks, waits)
+	legacyregistry.MustRegister(turns, parks, waits, reloads)
 	legacyregistry.CustomMustRegister(&collector{source: source})
 }
 

@@ -6,10 +6,10 @@ package plugins
 
 import (
 	"context"
+	"fmt"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	// The plugins' arguments are part of the configuration's scheme.
@@ -25,6 +25,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/reload"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tasktopology"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tdm"
@@ -87,10 +88,11 @@ type Outside struct {
 	Policies map[string]engine.PolicyFactory
 }
 
-// Options returns the plugins in the form that the scheduler's command takes.
-func Options(e *engine.Engine, outside Outside) []app.Option {
-	return []app.Option{
-		func(r runtime.Registry) error { return r.Merge(Registry(e)) },
-		func(r runtime.Registry) error { return r.Merge(Joining(e, outside.Plugins)) },
+// Kit returns what makes all plugins that are not upstream's. An error tells of a name that is given twice.
+func Kit(e *engine.Engine, outside Outside) (*reload.Kit, error) {
+	factories := Factories(e)
+	if err := factories.Merge(outside.Plugins); err != nil {
+		return nil, fmt.Errorf("adding plugins to the scheduler: %w", err)
 	}
+	return reload.NewKit(factories), nil
 }

@@ -54,6 +54,18 @@ func (w *Writer) ensureQueues(ctx context.Context) {
 	}
 }
 
+// Reloaded tells on the root queue, which stands for all, that the configuration was changed, or why it was not.
+func (w *Writer) Reloaded(queue func(string) *model.Queue, err error) {
+	root := queue(model.RootQueue)
+	switch {
+	case root == nil:
+	case err != nil:
+		w.recorder.Event(root.Object, corev1.EventTypeWarning, "ConfigurationRefused", "the configuration from before stays in force: "+err.Error())
+	default:
+		w.recorder.Event(root.Object, corev1.EventTypeNormal, "ConfigurationApplied", "a change of the configuration is in force")
+	}
+}
+
 // QueueFault records an event on a queue that is left out of scheduling, or that no longer is.
 func (w *Writer) QueueFault(queue *model.Queue, reason model.Reason) {
 	if reason == (model.Reason{}) {

@@ -29,10 +29,12 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/reload"
 )
 
 // New returns the command of the scheduler, with plugins and policies from outside of this module. It differs from upstream's in one default: pods that wait in Permit are
@@ -79,8 +81,13 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	}
 	cliflag.PrintFlags(cmd.Flags())
 
+	var conf *volcano
 	if volcanoFile != "" {
-		c, err := translated(opts.ConfigFile, volcanoFile)
+		var err error
+		if conf, err = newVolcano(volcanoFile, opts.ConfigFile); err != nil {
+			return err
+		}
+		c, err := conf.translate(conf.content)
 		if err != nil {
 			return err
 		}
@@ -94,7 +101,11 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	tuneGC()
 	ctx := server.SetupSignalContext()
 	e := engine.NewWith(engine.Options{Policies: outside.Policies})
-	cc, sched, err := app.Setup(ctx, opts, plugins.Options(e, outside)...)
+	kit, err := plugins.Kit(e, outside)
+	if err != nil {
+		return err
+	}
+	cc, sched, err := app.Setup(ctx, opts, func(r runtime.Registry) error { return r.Merge(plugins.Joining(e, kit.Registry())) })
 	if err != nil {
 		return err
 	}
@@ -106,6 +117,14 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 		}
 	}
 	LeadWhenScheduling(e, sched)
+	if conf != nil {
+		profiles := switchable(sched)
+		kit.Take(cc.ComponentConfig.Profiles, profiles)
+		reloader := &reload.Reloader{
+			Kit: kit, Engine: e, Profiles: profiles, File: conf.file, Content: conf.content, Translate: conf.again,
+		}
+		go reloader.Run(ctx)
+	}
 	if err := eventsBehindBinds(ctx, cc.KubeConfig, sched); err != nil {
 		return err
 	}
@@ -117,6 +136,16 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	}
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	return app.Run(ctx, cc, sched)
+}
+
+// switchable lets the plugins of a scheduler's profiles be exchanged.
+func switchable(sched *scheduler.Scheduler) map[string]*reload.Switch {
+	switches := make(map[string]*reload.Switch, len(sched.Profiles))
+	for name, f := range sched.Profiles {
+		switches[name] = reload.NewSwitch(f)
+		sched.Profiles[name] = switches[name]
+	}
+	return switches
 }
 
 // tuneGC trades memory for CPU, as long as GOGC does not say otherwise: a scheduler that binds hundreds of pods a second

@@ -16,32 +16,63 @@ import (
 // volcanoFlag names Volcano's configuration file.
 const volcanoFlag = "volcano-conf"
 
-// translated is the configuration of the scheduler with what a volcano-scheduler.conf says: that of --config, or the one that is
-// shipped for a second scheduler.
-func translated(configFile, volcanoFile string) (*schedulerconfig.KubeSchedulerConfiguration, error) {
-	data, err := os.ReadFile(volcanoFile)
-	if err != nil {
+// volcano makes configurations of a volcano-scheduler.conf.
+type volcano struct {
+	file string
+	// content is what was in it at the start.
+	content []byte
+	// base is what the file is set into, and baseFile where that is from: the configuration shipped for a second scheduler, or
+	// that of --config.
+	base     []byte
+	baseFile string
+}
+
+// newVolcano reads the file, and --config if it is given.
+func newVolcano(file, configFile string) (*volcano, error) {
+	v := &volcano{file: file, baseFile: configFile}
+	var err error
+	if v.content, err = os.ReadFile(file); err != nil {
 		return nil, fmt.Errorf("reading --%s: %w", volcanoFlag, err)
 	}
+	if configFile == "" {
+		return v, nil
+	}
+	if v.base, err = os.ReadFile(configFile); err != nil {
+		return nil, fmt.Errorf("reading --config: %w", err)
+	}
+	return v, nil
+}
+
+// translate sets what is in the file into the base. An error tells all that is wrong with it.
+func (v *volcano) translate(data []byte) (*schedulerconfig.KubeSchedulerConfiguration, error) {
 	if profile.IsConfiguration(data) {
-		return nil, fmt.Errorf("--%s: %s is a KubeSchedulerConfiguration: give it with --config", volcanoFlag, volcanoFile)
+		return nil, fmt.Errorf("--%s: %s is a KubeSchedulerConfiguration: give it with --config", volcanoFlag, v.file)
 	}
 	args, err := volcanoconf.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", volcanoFile, err)
+		return nil, fmt.Errorf("reading %s: %w", v.file, err)
 	}
 	base, err := profile.Second.Config()
-	if configFile != "" {
-		var file []byte
-		if file, err = os.ReadFile(configFile); err != nil {
-			return nil, fmt.Errorf("reading --config: %w", err)
-		}
-		base, err = profile.Decode(configFile, file)
+	if v.base != nil {
+		base, err = profile.Decode(v.baseFile, v.base)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return base, profile.SetVolcano(volcanoFile, base, args)
+	return base, profile.SetVolcano(v.file, base, args)
+}
+
+// again is translate for a scheduler that runs: with all defaults, as upstream's set-up gives them to the first configuration.
+func (v *volcano) again(data []byte) (*schedulerconfig.KubeSchedulerConfiguration, error) {
+	c, err := v.translate(data)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := profile.Encode(c)
+	if err != nil {
+		return nil, err
+	}
+	return profile.Decode(v.file, encoded)
 }
 
 // asFile lets upstream's set-up, which reads its configuration from a file, read it from memory: the root file system of a

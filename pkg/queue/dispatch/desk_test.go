@@ -67,7 +67,7 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
 	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
-		State:    d.state,
+		State: d.state,
 		Rules: dispatch.Rules{
 			Policies: policies(t, args), AdmissionTimeout: patience, Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		},

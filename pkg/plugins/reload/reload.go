@@ -1,0 +1,141 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"k8s.io/klog/v2"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+)
+
+// lookEvery is how often the file is read. A file of a ConfigMap is a link to one in a directory that is a link itself; reading
+// sees what every way of replacing it amounts to.
+const lookEvery = 500 * time.Millisecond
+
+// Reloader follows the file of a scheduler's configuration.
+type Reloader struct {
+	Kit    *Kit
+	Engine *engine.Engine
+	// Profiles are those of the scheduler by name.
+	Profiles map[string]*Switch
+	// File is the path of the file, and Content what it had in it when the scheduler was built.
+	File    string
+	Content []byte
+	// Translate makes a configuration of what is in the file. An error tells all that is wrong.
+	Translate func([]byte) (*schedulerconfig.KubeSchedulerConfiguration, error)
+
+	// failed is the last error of reading the file; empty when it could be read.
+	failed string
+}
+
+// Run applies changes of the file until the context ends. What is wrong with a file is told by a log line, an event and a
+// metric, and the configuration from before stays in force.
+func (r *Reloader) Run(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if content, news := r.look(ctx); news {
+			r.tell(ctx, r.apply(ctx, content))
+		}
+	}
+}
+
+// look reads the file, and reports whether there is something new in it.
+func (r *Reloader) look(ctx context.Context) (content []byte, news bool) {
+	content, err := os.ReadFile(r.File)
+	if err != nil {
+		if r.failed != err.Error() {
+			r.failed = err.Error()
+			r.tell(ctx, err)
+		}
+		return nil, false
+	}
+	news = !bytes.Equal(content, r.Content)
+	r.failed, r.Content = "", content
+	return content, news
+}
+
+// apply brings a configuration into force.
+func (r *Reloader) apply(ctx context.Context, content []byte) error {
+	c, err := r.Translate(content)
+	if err != nil {
+		return err
+	}
+	args, err := argsOf(c)
+	if err != nil {
+		return err
+	}
+	assembly, err := r.Kit.Assemble(ctx, c.Profiles, r.Profiles, c.Parallelism)
+	if err != nil {
+		return err
+	}
+	if err := r.adopt(ctx, args, assembly); err != nil {
+		assembly.Discard()
+		return err
+	}
+	assembly.Use()
+	return nil
+}
+
+func (r *Reloader) adopt(ctx context.Context, args *config.BatchQueueArgs, assembly *Assembly) error {
+	var any *Switch
+	for name := range assembly.Frameworks {
+		any = r.Profiles[name]
+	}
+	// Plugins that were not there before may look at objects that nobody looked at.
+	informers := any.SharedInformerFactory()
+	informers.StartWithContext(ctx)
+	informers.WaitForCacheSync(ctx.Done())
+	rules, err := r.Engine.Prepare(ctx, any, args, assembly.Plugins())
+	if err != nil {
+		return err
+	}
+	return r.Engine.Adopt(ctx, rules, func() {
+		for name, f := range assembly.Frameworks {
+			r.Profiles[name].To(f)
+		}
+	})
+}
+
+// argsOf are the arguments of BatchQueue, which are the same for all profiles that have it.
+func argsOf(c *schedulerconfig.KubeSchedulerConfiguration) (*config.BatchQueueArgs, error) {
+	for i := range c.Profiles {
+		for _, given := range c.Profiles[i].PluginConfig {
+			if args, ok := given.Args.(*config.BatchQueueArgs); ok && given.Name == names.BatchQueue {
+				return args, nil
+			}
+		}
+	}
+	return nil, errors.New("no profile has the plugin " + names.BatchQueue)
+}
+
+// tell says what became of a change.
+func (r *Reloader) tell(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	logger := klog.FromContext(ctx)
+	metrics.Reloaded(err == nil)
+	r.Engine.Writer.Reloaded(r.Engine.State.Queue, err)
+	if err != nil {
+		logger.Error(err, "Configuration refused; the one from before stays in force", "file", r.File)
+		return
+	}
+	logger.Info("Configuration applied", "file", r.File)
+}

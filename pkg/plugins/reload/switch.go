@@ -1,0 +1,147 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reload gives a running scheduler other plugins, arguments and weights: what a change of its configuration asks for,
+// without a restart.
+package reload
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// Switch is a profile whose plugins can be exchanged while it is used. A scheduling cycle and the binding that follows go on with
+// the plugins with which they began: those are found in the cycle's state. What has nothing to do with plugins, such as the pods
+// that wait in Permit, is the first framework's for ever.
+type Switch struct {
+	framework.Framework
+	current atomic.Pointer[framework.Framework]
+}
+
+// NewSwitch returns a profile with the plugins of a framework.
+func NewSwitch(first framework.Framework) *Switch {
+	s := &Switch{Framework: first}
+	s.current.Store(&first)
+	return s
+}
+
+// To has the cycles that begin from now on use the plugins of another framework.
+func (s *Switch) To(f framework.Framework) { s.current.Store(&f) }
+
+func (s *Switch) now() framework.Framework { return *s.current.Load() }
+
+// stateKey is where a cycle keeps its framework.
+const stateKey fwk.StateKey = "caldera/framework"
+
+type began struct{ framework.Framework }
+
+// Clone implements fwk.StateData.
+func (b began) Clone() fwk.StateData { return b }
+
+// of is the framework with which a cycle began.
+func (s *Switch) of(state fwk.CycleState) framework.Framework {
+	if data, err := state.Read(stateKey); err == nil {
+		return data.(began).Framework
+	}
+	return s.now()
+}
+
+// RunPreFilterPlugins begins a cycle.
+func (s *Switch) RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string]) {
+	f := s.now()
+	state.Write(stateKey, began{f})
+	return f.RunPreFilterPlugins(ctx, state, pod)
+}
+
+// The rest are what a cycle and a binding run.
+
+func (s *Switch) RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	return s.of(state).RunPreFilterExtensionAddPod(ctx, state, pod, added, node)
+}
+
+func (s *Switch) RunPreFilterExtensionRemovePod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	return s.of(state).RunPreFilterExtensionRemovePod(ctx, state, pod, removed, node)
+}
+
+func (s *Switch) RunFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	return s.of(state).RunFilterPlugins(ctx, state, pod, node)
+}
+
+func (s *Switch) RunFilterPluginsWithNominatedPods(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	return s.of(state).RunFilterPluginsWithNominatedPods(ctx, state, pod, node)
+}
+
+func (s *Switch) RunPostFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	return s.of(state).RunPostFilterPlugins(ctx, state, pod, nodes)
+}
+
+func (s *Switch) RunPreScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	return s.of(state).RunPreScorePlugins(ctx, state, pod, nodes)
+}
+
+func (s *Switch) RunScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) ([]fwk.NodePluginScores, *fwk.Status) {
+	return s.of(state).RunScorePlugins(ctx, state, pod, nodes)
+}
+
+func (s *Switch) RunRawScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) ([]fwk.PluginScore, *fwk.Status) {
+	return s.of(state).RunRawScorePlugins(ctx, state, pod, node)
+}
+
+func (s *Switch) NormalizeScores(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, scores []fwk.NodePluginScores) *fwk.Status {
+	return s.of(state).NormalizeScores(ctx, state, pod, scores)
+}
+
+func (s *Switch) RunReservePluginsReserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	return s.of(state).RunReservePluginsReserve(ctx, state, pod, nodeName)
+}
+
+func (s *Switch) RunReservePluginsUnreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
+	s.of(state).RunReservePluginsUnreserve(ctx, state, pod, nodeName)
+}
+
+func (s *Switch) RunPermitPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) (map[string]time.Duration, *fwk.Status) {
+	return s.of(state).RunPermitPlugins(ctx, state, pod, nodeName)
+}
+
+func (s *Switch) RunPreBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	return s.of(state).RunPreBindPlugins(ctx, state, pod, nodeName)
+}
+
+func (s *Switch) RunPreBindPreFlights(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	return s.of(state).RunPreBindPreFlights(ctx, state, pod, nodeName)
+}
+
+func (s *Switch) RunBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	return s.of(state).RunBindPlugins(ctx, state, pod, nodeName)
+}
+
+func (s *Switch) RunPostBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
+	s.of(state).RunPostBindPlugins(ctx, state, pod, nodeName)
+}
+
+func (s *Switch) HasFilterPlugins() bool { return s.now().HasFilterPlugins() }
+
+func (s *Switch) HasPostFilterPlugins() bool { return s.now().HasPostFilterPlugins() }
+
+func (s *Switch) HasScorePlugins() bool { return s.now().HasScorePlugins() }
+
+func (s *Switch) ListPlugins() *schedulerconfig.Plugins { return s.now().ListPlugins() }
+
+func (s *Switch) PercentageOfNodesToScore() *int32 { return s.now().PercentageOfNodesToScore() }
+
+// GetNodeHint knows of no node that suits the pod because it suited the one before: upstream remembers that with the first
+// framework, by which it also filters again. Members of gangs go to planned nodes anyway.
+func (s *Switch) GetNodeHint(context.Context, *corev1.Pod, fwk.PodSignature, fwk.CycleState, int64) string {
+	return ""
+}
+
+// StoreScheduleResults keeps nothing for GetNodeHint.
+func (s *Switch) StoreScheduleResults(context.Context, fwk.PodSignature, string, string, framework.SortedScoredNodes, int64) {
+}
