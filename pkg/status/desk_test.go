@@ -73,7 +73,7 @@ func newDesk(t *testing.T, objects ...runtime.Object) *desk {
 	d.state.Observe(d.Notify)
 
 	factory := informers.NewSharedInformerFactory(d.kube, 0)
-	synced, err := informer.Core(d.state, factory, false)
+	synced, err := informer.Core(d.state, factory)
 	d.check(err)
 	factory.Start(t.Context().Done())
 	if !cache.WaitForCacheSync(t.Context().Done(), synced...) {

@@ -91,10 +91,15 @@ func startCore(t *testing.T, state *model.State, objects ...runtime.Object) *fak
 func follow(t *testing.T, state *model.State, client *fake.Clientset) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	synced, err := informer.Core(state, factory, true)
+	synced, err := informer.Core(state, factory)
 	if err != nil {
 		t.Fatal(err)
 	}
+	quotas, err := informer.Quotas(state, factory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synced = append(synced, quotas)
 	factory.Start(t.Context().Done())
 	if !cache.WaitForCacheSync(t.Context().Done(), synced...) {
 		t.Fatal("the informers are not in sync")

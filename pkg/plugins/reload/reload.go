@@ -50,25 +50,28 @@ func (r *Reloader) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if content, news := r.look(ctx); news {
+		switch content, news, err := r.look(); {
+		case err != nil:
+			r.tell(ctx, err)
+		case news:
 			r.tell(ctx, r.apply(ctx, content))
 		}
 	}
 }
 
-// look reads the file, and reports whether there is something new in it.
-func (r *Reloader) look(ctx context.Context) (content []byte, news bool) {
-	content, err := os.ReadFile(r.File)
+// look reads the file, and reports whether there is something new in it. An error is returned when it is news.
+func (r *Reloader) look() (content []byte, news bool, err error) {
+	content, err = os.ReadFile(r.File)
 	if err != nil {
-		if r.failed != err.Error() {
-			r.failed = err.Error()
-			r.tell(ctx, err)
+		if r.failed == err.Error() {
+			return nil, false, nil
 		}
-		return nil, false
+		r.failed = err.Error()
+		return nil, false, err
 	}
 	news = !bytes.Equal(content, r.Content)
 	r.failed, r.Content = "", content
-	return content, news
+	return content, news, nil
 }
 
 // apply brings a configuration into force.
