@@ -109,12 +109,8 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	if err != nil {
 		return err
 	}
-	metrics.Register(e.Dispatcher)
-	if e.Evictions != nil {
-		metrics.RegisterEvictions(e.Evictions.Ledger)
-		if err := e.Evictions.Ledger.Serve(); err != nil {
-			return fmt.Errorf("serving the ledger of evictions: %w", err)
-		}
+	if err := serve(e); err != nil {
+		return err
 	}
 	LeadWhenScheduling(e, sched)
 	if conf != nil {
@@ -136,6 +132,18 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	}
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	return app.Run(ctx, cc, sched)
+}
+
+// serve shows what the engine does on the scheduler's endpoints.
+func serve(e *engine.Engine) error {
+	metrics.Register(e.Dispatcher)
+	if e.Evictions != nil {
+		metrics.RegisterEvictions(e.Evictions.Ledger)
+		if err := e.Evictions.Ledger.Serve(); err != nil {
+			return fmt.Errorf("serving the ledger of evictions: %w", err)
+		}
+	}
+	return nil
 }
 
 // switchable lets the plugins of a scheduler's profiles be exchanged.

@@ -132,7 +132,7 @@ type Assembly struct {
 // Plugins are those of all profiles that are not upstream's, and those of upstream's that were made anew.
 func (a *Assembly) Plugins() []fwk.Plugin {
 	var all []fwk.Plugin
-	for _, p := range append(slices.Clone(a.kept), a.fresh...) {
+	for _, p := range slices.Concat(a.kept, a.fresh) {
 		all = append(all, p.plugin)
 	}
 	return all
@@ -147,7 +147,7 @@ func (a *Assembly) Use() {
 			p.stop()
 		}
 	}
-	a.kit.parts = append(a.kept, a.fresh...)
+	a.kit.parts = slices.Concat(a.kept, a.fresh)
 }
 
 // Discard stops the plugins that were made for the assembly.

@@ -97,15 +97,15 @@ func (r *Reloader) apply(ctx context.Context, content []byte) error {
 }
 
 func (r *Reloader) adopt(ctx context.Context, args *config.BatchQueueArgs, assembly *Assembly) error {
-	var any *Switch
+	var profile *Switch
 	for name := range assembly.Frameworks {
-		any = r.Profiles[name]
+		profile = r.Profiles[name]
 	}
 	// Plugins that were not there before may look at objects that nobody looked at.
-	informers := any.SharedInformerFactory()
+	informers := profile.SharedInformerFactory()
 	informers.StartWithContext(ctx)
 	informers.WaitForCacheSync(ctx.Done())
-	rules, err := r.Engine.Prepare(ctx, any, args, assembly.Plugins())
+	rules, err := r.Engine.Prepare(ctx, profile, args, assembly.Plugins())
 	if err != nil {
 		return err
 	}

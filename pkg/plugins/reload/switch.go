@@ -60,80 +60,99 @@ func (s *Switch) RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, 
 	return f.RunPreFilterPlugins(ctx, state, pod)
 }
 
-// The rest are what a cycle and a binding run.
-
+// RunPreFilterExtensionAddPod tells the cycle's plugins of a pod that is added.
 func (s *Switch) RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunPreFilterExtensionAddPod(ctx, state, pod, added, node)
 }
 
+// RunPreFilterExtensionRemovePod tells the cycle's plugins of a pod that is removed.
 func (s *Switch) RunPreFilterExtensionRemovePod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunPreFilterExtensionRemovePod(ctx, state, pod, removed, node)
 }
 
+// RunFilterPlugins runs the filters of the cycle.
 func (s *Switch) RunFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunFilterPlugins(ctx, state, pod, node)
 }
 
+// RunFilterPluginsWithNominatedPods runs the filters of the cycle with the pods that are nominated to the node.
 func (s *Switch) RunFilterPluginsWithNominatedPods(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunFilterPluginsWithNominatedPods(ctx, state, pod, node)
 }
 
+// RunPostFilterPlugins runs what the cycle has for a pod that fits nowhere.
 func (s *Switch) RunPostFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	return s.of(state).RunPostFilterPlugins(ctx, state, pod, nodes)
 }
 
+// RunPreScorePlugins prepares the scores of the cycle.
 func (s *Switch) RunPreScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunPreScorePlugins(ctx, state, pod, nodes)
 }
 
+// RunScorePlugins scores nodes as the cycle does.
 func (s *Switch) RunScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) ([]fwk.NodePluginScores, *fwk.Status) {
 	return s.of(state).RunScorePlugins(ctx, state, pod, nodes)
 }
 
+// RunRawScorePlugins scores a node as the cycle does.
 func (s *Switch) RunRawScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) ([]fwk.PluginScore, *fwk.Status) {
 	return s.of(state).RunRawScorePlugins(ctx, state, pod, node)
 }
 
+// NormalizeScores normalises scores as the cycle does.
 func (s *Switch) NormalizeScores(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, scores []fwk.NodePluginScores) *fwk.Status {
 	return s.of(state).NormalizeScores(ctx, state, pod, scores)
 }
 
+// RunReservePluginsReserve reserves with the plugins of the cycle.
 func (s *Switch) RunReservePluginsReserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	return s.of(state).RunReservePluginsReserve(ctx, state, pod, nodeName)
 }
 
+// RunReservePluginsUnreserve takes back what the plugins of the cycle reserved.
 func (s *Switch) RunReservePluginsUnreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
 	s.of(state).RunReservePluginsUnreserve(ctx, state, pod, nodeName)
 }
 
+// RunPermitPlugins asks the plugins of the cycle whether the pod has to wait.
 func (s *Switch) RunPermitPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) (map[string]time.Duration, *fwk.Status) {
 	return s.of(state).RunPermitPlugins(ctx, state, pod, nodeName)
 }
 
+// RunPreBindPlugins prepares a binding with the plugins of the cycle.
 func (s *Switch) RunPreBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	return s.of(state).RunPreBindPlugins(ctx, state, pod, nodeName)
 }
 
+// RunPreBindPreFlights asks the plugins of the cycle whether they prepare a binding.
 func (s *Switch) RunPreBindPreFlights(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	return s.of(state).RunPreBindPreFlights(ctx, state, pod, nodeName)
 }
 
+// RunBindPlugins binds with the plugins of the cycle.
 func (s *Switch) RunBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	return s.of(state).RunBindPlugins(ctx, state, pod, nodeName)
 }
 
+// RunPostBindPlugins tells the plugins of the cycle of a binding.
 func (s *Switch) RunPostBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
 	s.of(state).RunPostBindPlugins(ctx, state, pod, nodeName)
 }
 
+// HasFilterPlugins reports whether there are filters now.
 func (s *Switch) HasFilterPlugins() bool { return s.now().HasFilterPlugins() }
 
+// HasPostFilterPlugins reports whether there is something for pods that fit nowhere now.
 func (s *Switch) HasPostFilterPlugins() bool { return s.now().HasPostFilterPlugins() }
 
+// HasScorePlugins reports whether there are scores now.
 func (s *Switch) HasScorePlugins() bool { return s.now().HasScorePlugins() }
 
+// ListPlugins lists the plugins that are in use now.
 func (s *Switch) ListPlugins() *schedulerconfig.Plugins { return s.now().ListPlugins() }
 
+// PercentageOfNodesToScore is that of the profile now.
 func (s *Switch) PercentageOfNodesToScore() *int32 { return s.now().PercentageOfNodesToScore() }
 
 // GetNodeHint knows of no node that suits the pod because it suited the one before: upstream remembers that with the first
