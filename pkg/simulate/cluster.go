@@ -112,6 +112,7 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 		return nil, fmt.Errorf("no profile of the configuration has the plugin %s: enable it in all of them, and %s where there are gangs",
 			names.BatchQueue, names.Gang)
 	}
+	c.engine.Dispatcher.Hold()
 	command.LeadWhenScheduling(c.engine, c.sched)
 	next := c.sched.NextEntity
 	c.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {

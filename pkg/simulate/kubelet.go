@@ -14,10 +14,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
-// betweenRounds does what kubelets, and controllers if pods are to come back, do between two rounds. The dispatcher is
-// held, so that it sees all of it at once.
+// betweenRounds does what kubelets, and controllers if pods are to come back, do between two rounds. The dispatcher sees
+// all of it at once.
 func (c *cluster) betweenRounds() error {
-	c.engine.Dispatcher.Hold()
 	pods, err := c.pods()
 	if err != nil {
 		return err

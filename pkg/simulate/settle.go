@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 )
@@ -63,10 +64,19 @@ func (c *cluster) act(end time.Time) error {
 	return fmt.Errorf("the scheduler does not come to rest: it has written status %d times in this round", mostFlushes)
 }
 
-// rest waits until the scheduler waits.
+// rest lets the dispatcher begin turn after turn, each when nothing is moving, and waits until the scheduler waits.
 func (c *cluster) rest() error {
-	c.engine.Dispatcher.Resume()
-	return c.wait(c.moving)
+	return c.wait(func() string {
+		moving := c.moving()
+		if moving != "" {
+			return moving
+		}
+		if quiet, _ := c.engine.Dispatcher.Quiet(); !quiet {
+			c.engine.Dispatcher.Step()
+			return "the dispatcher has jobs to look at"
+		}
+		return ""
+	})
 }
 
 // wait waits until nothing is moving.
@@ -76,10 +86,8 @@ func (c *cluster) wait(moving func() string) error {
 	})
 }
 
-// flush has the status writer write what differs, while the dispatcher is held, so that it takes in the consequences
-// together. It reports whether anything was written.
+// flush has the status writer write what differs. It reports whether anything was written.
 func (c *cluster) flush() (wrote bool, err error) {
-	c.engine.Dispatcher.Hold()
 	before := c.api.Version()
 	if err := c.engine.Writer.Flush(c.ctx); err != nil {
 		return false, fmt.Errorf("writing status: %w", err)
@@ -110,8 +118,8 @@ func (c *cluster) sleep(end time.Time) bool {
 	return false
 }
 
-// moving says what of the scheduler is still moving; empty when nothing is. Work that is handed on while the questions
-// are asked is found by asking twice, or has left a later version or scheduling cycle.
+// moving says what of the scheduler is still moving besides the dispatcher; empty when nothing is. Work that is handed on
+// while the questions are asked is found by asking twice, or has left a later version or scheduling cycle.
 func (c *cluster) moving() string {
 	version, cycle := c.api.Version(), c.sched.SchedulingQueue.SchedulingCycle()
 	for _, question := range []func() string{c.working, c.lagging, c.working} {
@@ -129,11 +137,6 @@ func (c *cluster) moving() string {
 func (c *cluster) working() string {
 	if undelivered := c.receipts.undelivered(); undelivered != "" {
 		return undelivered
-	}
-	if quiet, _ := c.engine.Dispatcher.Quiet(); !quiet {
-		// The time at which it means to act may have come while it was not looking.
-		c.engine.Dispatcher.Resume()
-		return "the dispatcher has jobs to look at"
 	}
 	if c.engine.Asking() {
 		return "an extender is asked for its vote"
@@ -161,7 +164,8 @@ func (c *cluster) lagging() string {
 	if !maps.Equal(c.engine.Dispatcher.Reasons(), c.engine.Writer.Reasons()) {
 		return "reasons for waiting are being told"
 	}
-	pods, err := c.pods()
+	// All is delivered, so that the scheduler's informer has what the API has.
+	pods, err := c.core.Core().V1().Pods().Lister().List(labels.Everything())
 	if err != nil {
 		return err.Error()
 	}

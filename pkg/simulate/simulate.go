@@ -6,7 +6,8 @@
 // why, without a cluster.
 //
 // A simulation proceeds in rounds. In a round the scheduler does all it can; between two rounds kubelets start the pods
-// that were bound and remove those that were evicted. Time is simulated: nothing depends on how fast the machine is.
+// that were bound and remove those that were evicted. Time is simulated, and a job's turn begins when all pods of those
+// before are bound and all evictions carried out: nothing depends on how fast the machine is, or on what comes first.
 package simulate
 
 import (

@@ -49,25 +49,37 @@ func Walk(t *testing.T, file string, run map[string]func(*Case) string) {
 		if fn == nil {
 			c.Fatalf("no command %q", data.Cmd)
 		}
-		c.Options = &Line{words: []string{data.Cmd}, attrs: map[string]string{}, read: map[string]bool{}, c: c}
-		for _, arg := range data.CmdArgs {
-			c.Options.attrs[arg.Key] = strings.Join(arg.Vals, ",")
-		}
-		for text := range strings.Lines(data.Input) {
-			if fields := strings.Fields(text); len(fields) > 0 {
-				c.Lines = append(c.Lines, c.line(fields))
-			}
-		}
-		out := fn(c)
-		for _, l := range append([]*Line{c.Options}, c.Lines...) {
-			for key := range l.attrs {
-				if !l.read[key] {
-					c.Fatalf("%q has an attribute %q that means nothing", strings.Join(l.words, " "), key)
-				}
-			}
-		}
-		return out
+		return c.run(fn)
 	})
+}
+
+// Run runs a case that is in no file, of which input is the lines before "----".
+func Run(t *testing.T, input string, fn func(*Case) string) string {
+	t.Helper()
+	return (&Case{t: t, data: &datadriven.TestData{Pos: t.Name(), Input: input}}).run(fn)
+}
+
+// run reads the lines of the case and has it answered.
+func (c *Case) run(fn func(*Case) string) string {
+	c.t.Helper()
+	c.Options = &Line{words: []string{c.Command}, attrs: map[string]string{}, read: map[string]bool{}, c: c}
+	for _, arg := range c.data.CmdArgs {
+		c.Options.attrs[arg.Key] = strings.Join(arg.Vals, ",")
+	}
+	for text := range strings.Lines(c.data.Input) {
+		if fields := strings.Fields(text); len(fields) > 0 {
+			c.Lines = append(c.Lines, c.line(fields))
+		}
+	}
+	out := fn(c)
+	for _, l := range append([]*Line{c.Options}, c.Lines...) {
+		for key := range l.attrs {
+			if !l.read[key] {
+				c.Fatalf("%q has an attribute %q that means nothing", strings.Join(l.words, " "), key)
+			}
+		}
+	}
+	return out
 }
 
 func (c *Case) line(fields []string) *Line {

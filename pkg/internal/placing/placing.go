@@ -77,6 +77,12 @@ func Walk(t *testing.T, file string, words ...Word) {
 	golden.Walk(t, file, map[string]func(*golden.Case) string{"place": run((*world).decide), "plan": run((*world).plan)})
 }
 
+// Place decides on the nodes of one case, which is in no file, as the command "place" of Walk.
+func Place(t *testing.T, input string) string {
+	t.Helper()
+	return golden.Run(t, input, func(c *golden.Case) string { return place(c, nil, (*world).decide) })
+}
+
 // Word is what a name in a file means.
 type Word struct{ Name, Meaning string }
 

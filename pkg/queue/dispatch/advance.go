@@ -15,9 +15,9 @@ import (
 // idleWait is how long Run sleeps when no time is set for anything.
 const idleWait = time.Hour
 
-// advance takes in what happened and begins the next turn if none is on. It returns when it wants to be called again
-// though nothing happens.
-func (d *Dispatcher) advance() time.Duration {
+// advance takes in what happened and begins the next turn if none is on; if turns only begin in steps, in a step. It
+// returns when it wants to be called again though nothing happens.
+func (d *Dispatcher) advance(step bool) time.Duration {
 	d.mu.Lock()
 	var activate []*corev1.Pod
 	wake := idleWait
@@ -29,7 +29,7 @@ func (d *Dispatcher) advance() time.Duration {
 	if d.turn == nil {
 		d.adopt()
 	}
-	if d.running && d.turn == nil {
+	if d.running && d.turn == nil && (step || !d.stepped) {
 		d.takeIn()
 		d.askAgain()
 		d.admit()
@@ -74,7 +74,7 @@ func (d *Dispatcher) askAgain() {
 
 // proceed begins the next turn from within a scheduling cycle.
 func (d *Dispatcher) proceed() {
-	if d.advance() < nudgeAfter {
+	if d.advance(false) < nudgeAfter {
 		// A time was set that comes before Run would look by itself.
 		d.wake()
 	}

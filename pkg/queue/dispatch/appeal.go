@@ -16,24 +16,25 @@ import (
 // A turn that is refused may appeal: have others evicted so that its tasks fit. The search for victims runs in the same
 // scheduling cycle, outside the dispatcher.
 
-// appealPause is the least time between two searches for victims for the same lot, and between two looks at all lots for
-// which there may be new victims: a busy cluster places pods all the time.
+// appealPause is the least time between two searches for victims for the same lot within what its queue is due, between two
+// beyond it, and between two looks at all lots for which there may be new victims: a busy cluster places pods all the time.
 const appealPause = time.Second
 
 // mayAppeal reports whether it may help to look for victims for a lot now, as far as a glance at the queues tells. If it is
 // too soon, the lot is looked at again later.
-func (d *Dispatcher) mayAppeal(l *lot) bool {
+func (d *Dispatcher) mayAppeal(l *lot, borrowing bool) bool {
 	policies, job := d.cfg.Policies, l.best().job.Job
 	if !d.cfg.Evicts || job.Counts.Nominated > 0 {
 		return d.cfg.Evicts
 	}
 	l.starving = policies.Starving(job)
-	return l.starving && !d.tooSoon(l) && len(policies.MayEvict(job)) > 0
+	return l.starving && !d.tooSoon(*l.lastAppeal(borrowing)) && len(policies.MayEvict(job)) > 0
 }
 
-// tooSoon reports whether victims for a lot were looked for just now, and has it looked at again when they may be.
-func (d *Dispatcher) tooSoon(l *lot) bool {
-	again := l.appealed.Add(appealPause)
+// tooSoon reports whether the last search for victims was just now, and has starving lots looked at again when the next may
+// be.
+func (d *Dispatcher) tooSoon(last time.Time) bool {
+	again := last.Add(appealPause)
 	if !again.After(d.cfg.Clock.Now()) {
 		return false
 	}
@@ -79,8 +80,8 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 	}
 	l.starving = true
 	a := Appeal{Job: job, None: d.cfg.Policies.WhyNone(job)}
-	if !d.tooSoon(l) {
-		l.appealed = d.cfg.Clock.Now()
+	if last := l.lastAppeal(d.turn.borrowing); !d.tooSoon(*last) {
+		*last = d.cfg.Clock.Now()
 		a.Actions = d.cfg.Policies.MayEvict(job)
 	}
 	return a
@@ -118,7 +119,7 @@ func (d *Dispatcher) Pipelined(lead types.UID) {
 		d.end(TurnPipelined)
 		if l := d.lots[t.lot]; l != nil {
 			// There may be victims for the next of its like, too.
-			l.appealed = time.Time{}
+			l.appealed, l.appealedBeyond = time.Time{}, time.Time{}
 		}
 	}
 	d.mu.Unlock()

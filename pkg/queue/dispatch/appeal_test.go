@@ -212,3 +212,32 @@ func TestTheNextOfALotAppeals(t *testing.T) {
 		d.appeal("second-0", config.Preempt)
 	})
 }
+
+// TestATurnOnBorrowedRoomAppealsOfItsOwn: a gang that needs more than its queue is due looks for victims within the due, in
+// vain, and then beyond it. The one search does not put off the other.
+func TestATurnOnBorrowedRoomAppealsOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskWith(t, args("allocate preempt", byPriority, inGangs, byProportion))
+		d.state.UpsertPriorityClass("high", 1000, false)
+		d.state.UpsertQueue(&model.Queue{Name: "other", Weight: 1})
+		d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Weight: 1})
+		d.group("huge", "other", 1, 1, nil)
+		d.pods("huge", 1, "16")
+		d.want("huge-0")
+		d.Enter("huge-0")
+		d.Refused("huge-0", noRoom, time.Time{})
+		// The queue is due 4 of 8 cores.
+		d.occupy("low", 2)
+		d.ask("urgent", 5, "high")
+		d.want("urgent-0")
+		d.appeal("urgent-0", config.Preempt)
+		d.Refused("urgent-0", model.Reason{Kind: model.QueueFull, Message: "kept"}, time.Time{})
+		d.want("urgent-0")
+		if entry := d.Enter("urgent-0"); entry.Limit != (model.Reason{}) {
+			t.Fatalf("the turn is begun for %v, want one on borrowed room", entry.Limit)
+		}
+		if a := d.Appeal("urgent-0"); !slices.Equal(a.Actions, []config.Action{config.Preempt}) {
+			t.Errorf("it may appeal by %v, want %v", a.Actions, config.Preempt)
+		}
+	})
+}

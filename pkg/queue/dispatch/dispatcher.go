@@ -72,6 +72,8 @@ type Dispatcher struct {
 	// mu guards everything below. It is never held while calling Activate or Report; State may be read under it.
 	mu      sync.Mutex
 	running bool
+	// stepped: turns begin in Step only.
+	stepped bool
 	jobs    map[model.JobKey]*waiting
 	lots    map[lotKey]*lot
 	// lines are the queues' lots, active those lines of which a lot is ready, others a copy that is sorted.
@@ -175,7 +177,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.running = true
 	d.mu.Unlock()
 	for {
-		timer := d.cfg.Clock.NewTimer(min(d.advance(), nudgeAfter))
+		timer := d.cfg.Clock.NewTimer(min(d.advance(false), nudgeAfter))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -70,6 +70,30 @@ func TestQuietWhenAllIsTold(t *testing.T) {
 	})
 }
 
+func TestAHeldDispatcherBeginsATurnAStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Hold()
+		// The younger job comes first, and both before a turn is given.
+		d.submit("young", 1, 1, "1")
+		d.submit("old", 1, 2, "1")
+		d.want()
+		d.Step()
+		d.want("old-0")
+		d.plan("old-0")
+		d.place("old-0")
+		d.want()
+		if quiet, _ := d.Quiet(); quiet {
+			t.Error("it is quiet though a turn has ended")
+		}
+		d.Step()
+		d.want("young-0")
+		// A turn that is on goes on.
+		d.Step()
+		d.want()
+	})
+}
+
 func TestARefusedJobIsParkedUntilSomethingHelps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)

@@ -58,14 +58,23 @@ type lot struct {
 	notBefore time.Time
 	// starving: evictions might help the lot's jobs, once somebody can be evicted.
 	starving bool
-	// appealed is when it was last looked for victims.
-	appealed time.Time
+	// appealed is when it was last looked for victims within what the queue is due, appealedBeyond when beyond it.
+	appealed, appealedBeyond time.Time
 }
 
 // Position implements heap.Element.
 func (l *lot) Position() *int { return &l.at }
 
 func (l *lot) best() *waiting { return l.jobs.Top() }
+
+// lastAppeal is when it was last looked for victims for a turn that borrows, or for one that does not: who may be evicted
+// for the one and for the other are two questions.
+func (l *lot) lastAppeal(borrowing bool) *time.Time {
+	if borrowing {
+		return &l.appealedBeyond
+	}
+	return &l.appealed
+}
 
 // lotKey says what a lot's jobs have in common.
 type lotKey struct {

@@ -12,21 +12,16 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// Hold stops the dispatcher from beginning turns; a turn that is on goes on. It is for who steps a scheduler through
-// time: changes that come while it is held are taken in together.
+// Hold has the dispatcher begin turns in Step only; a turn that is on goes on. It is for who steps a scheduler through
+// time: whatever happens between two steps is taken in together, so that it does not matter in which order it came.
 func (d *Dispatcher) Hold() {
 	d.mu.Lock()
-	d.running = false
-	d.mu.Unlock()
+	defer d.mu.Unlock()
+	d.stepped = true
 }
 
-// Resume ends a Hold, and has the dispatcher look at what happened.
-func (d *Dispatcher) Resume() {
-	d.mu.Lock()
-	d.running = true
-	d.mu.Unlock()
-	d.wake()
-}
+// Step has a dispatcher that is held take in what happened, and begin the next turn if none is on.
+func (d *Dispatcher) Step() { d.advance(true) }
 
 // Quiet reports whether the dispatcher waits: no turn is on, all that happened is taken in, and what was decided is
 // told. Next is the first time at which it looks again though nothing happens; zero when there is none.

@@ -41,7 +41,7 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
 	barred := limit != (model.Reason{}) && (fits || d.bounded(w.job.Job))
 	// The first attempt is a full plan even when it must fail: its reason says what is short where.
-	if hopeless := !fits && l.reason.FromNodes; (barred || hopeless) && !d.mayAppeal(l) {
+	if hopeless := !fits && l.reason.FromNodes; (barred || hopeless) && !d.mayAppeal(l, borrowing) {
 		if barred {
 			d.hold(l, limit)
 		} else {
