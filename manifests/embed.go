@@ -12,7 +12,7 @@ import "embed"
 //go:embed crds/*.yaml
 var CRDs embed.FS
 
-// All holds the rest: optional definitions, RBAC, configurations, deployments and examples.
+// All holds the rest: optional definitions, RBAC, configurations, deployments, examples, and files of Volcano's kind.
 //
-//go:embed config crds-optional deploy examples kustomization.yaml rbac
+//go:embed config crds-optional deploy examples kustomization.yaml rbac volcano
 var All embed.FS

@@ -67,6 +67,29 @@ func TestWhatPredicatesSaysReachesThePlugins(t *testing.T) {
 	}
 }
 
+// TestEachSwitchTurnsItsFilterOff: that filter, and no other one.
+func TestEachSwitchTurnsItsFilterOff(t *testing.T) {
+	for argument, filter := range map[string]string{
+		"predicate.NodeAffinityEnable":      "NodeAffinity",
+		"predicate.NodePortsEnable":         "NodePorts",
+		"predicate.NodeVolumeLimitsEnable":  "NodeVolumeLimits",
+		"predicate.PodAffinityEnable":       "InterPodAffinity",
+		"predicate.PodTopologySpreadEnable": "PodTopologySpread",
+		"predicate.TaintTolerationEnable":   "TaintToleration",
+		"predicate.VolumeBindingEnable":     "VolumeBinding",
+		"predicate.VolumeZoneEnable":        "VolumeZone",
+	} {
+		conf := fmt.Sprintf(`tiers: [{plugins: [{name: gang}, {name: predicates, arguments: {%s: "false"}}]}]`, argument)
+		c, err := profile.Read("v", []byte(conf), profile.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]schedulerconfig.Plugin{{Name: filter}}, c.Profiles[0].Plugins.Filter.Disabled); diff != "" {
+			t.Errorf("filters that %s turns off (-want,+got)\n%s", argument, diff)
+		}
+	}
+}
+
 // weight is that of a score as the profile overrides it; 0 when it is off.
 func weight(p *schedulerconfig.KubeSchedulerProfile, name string) int32 {
 	is := func(e schedulerconfig.Plugin) bool { return e.Name == name }

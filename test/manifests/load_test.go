@@ -28,6 +28,7 @@ import (
 	volcanov1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/profile"
 )
 
 // onDisk is the directory that users apply. Reading it, and not only what is embedded, finds files nobody embeds.
@@ -51,6 +52,7 @@ func TestEveryFileLoads(t *testing.T) {
 		"deploy":        func(t *testing.T, name string) { loadObjects(t, name) },
 		"examples":      func(t *testing.T, name string) { loadObjects(t, name) },
 		"rbac":          func(t *testing.T, name string) { loadObjects(t, name) },
+		"volcano":       func(t *testing.T, name string) { loadVolcano(t, name) },
 	}
 	for _, name := range files(t, ".") {
 		if name == "embed.go" || name == "kustomization.yaml" { // Compiled; rendered by TestKustomizationRenders.
@@ -58,7 +60,11 @@ func TestEveryFileLoads(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			load, ok := loaders[path.Dir(name)]
-			if !ok || path.Ext(name) != ".yaml" {
+			extension := ".yaml"
+			if path.Dir(name) == "volcano" {
+				extension = ".conf"
+			}
+			if !ok || path.Ext(name) != extension {
 				t.Fatal("nothing loads this file: add it to the loaders, or move it")
 			}
 			load(t, name)
@@ -111,6 +117,14 @@ func read(t *testing.T, name string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// loadVolcano reads a volcano-scheduler.conf as the scheduler does.
+func loadVolcano(t *testing.T, name string) {
+	t.Helper()
+	if _, err := profile.Read(name, read(t, name), profile.Only); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // loadObjects decodes all documents of a file.

@@ -27,8 +27,12 @@ func (pl *DeviceShare) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod
 }
 
 // PreBind writes what the pod has got into its annotations, where the device plugin looks once the pod is bound; before that it
-// locks the node if there is a lock.
+// locks the node if there is a lock. The framework asks PreBindPreFlight only for pods whose node it nominates first, so that pods
+// without cards come here, too.
 func (pl *DeviceShare) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	if wants, err := pl.mode.Wants(pod); err == nil && !wants {
+		return nil
+	}
 	r := pl.ledger.get(pod.UID)
 	if r == nil {
 		return fwk.AsStatus(fmt.Errorf("finding the cards of pod %s: nothing is reserved for it", klog.KObj(pod)))

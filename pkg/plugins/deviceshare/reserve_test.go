@@ -176,6 +176,26 @@ func TestCardsAreKeptFromTheirReservationOn(t *testing.T) {
 	}
 }
 
+// TestPodsWithoutCardsAreBound without a question whether there is something to do before: the framework does not always ask.
+func TestPodsWithoutCardsAreBound(t *testing.T) {
+	p := wanting("p")
+	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+	c := start(t, plain, p)
+	if status := c.reserve(p); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	if status := c.bind(p); !status.IsSuccess() {
+		t.Error(status)
+	}
+	if _, keys := c.has(p); !slices.Equal(keys, []string{"mine"}) {
+		t.Errorf("annotations are %q, want those that the pod had", keys)
+	}
+	lost := wanting("lost")
+	if status := c.bind(lost); status.IsSuccess() {
+		t.Error("a pod whose cards are not known was bound")
+	}
+}
+
 func TestWhatWasWrittenIsTakenBack(t *testing.T) {
 	p := wanting("p")
 	c := start(t, plain, p)
