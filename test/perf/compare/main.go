@@ -28,7 +28,9 @@ import (
 type workload struct {
 	nodes, gangs, size int
 	// queues is how many queues the gangs are spread over in runs that compare that; 0: no such runs.
-	queues   int
+	queues int
+	// tiers is a volcano-scheduler.conf by which Caldera is run, too; empty for none.
+	tiers    string
 	runs     int
 	qps      int
 	keepLogs string
@@ -50,10 +52,11 @@ func main() {
 	flags.IntVar(&w.gangs, "gangs", 50, "number of gangs")
 	flags.IntVar(&w.size, "size", 100, "pods in a gang, each asking for 1 core and 1Gi")
 	flags.IntVar(&w.queues, "queues", 0, "also run Caldera with the gangs spread over so many queues of different weights")
+	flags.StringVar(&w.tiers, "tiers", "", "also run Caldera by this volcano-scheduler.conf")
 	flags.IntVar(&w.runs, "runs", 3, "counted runs of each scheduler")
 	flags.IntVar(&w.qps, "qps", 5000, "client-side request limit of both schedulers, requests/s")
 	flags.StringVar(&w.keepLogs, "logs", "", "directory for the schedulers' logs (default: a temporary one)")
-	flags.StringVar(&w.only, "only", "", "run only these, with commas between: caldera, queues, stock")
+	flags.StringVar(&w.only, "only", "", "run only these, with commas between: caldera, queues, tiers, stock")
 	flags.StringVar(&w.binary, "binary", "", "measure this build of Caldera instead of the checkout's")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := cmd.ExecuteContext(ctx)
@@ -97,6 +100,8 @@ type contender struct {
 	gangs  bool
 	// queues is the number of queues the gangs are spread over; 0: all are in the default queue.
 	queues int
+	// args are further arguments of the program.
+	args []string
 }
 
 // prepare builds what is compared.
@@ -113,9 +118,10 @@ func prepare(ctx context.Context, w workload) ([]contender, error) {
 	for _, c := range []contender{
 		{name: "caldera", binary: filepath.Join(bin, "kube-scheduler"), config: calderaConfig, gangs: true},
 		{name: "queues", binary: filepath.Join(bin, "kube-scheduler"), config: calderaConfig, gangs: true, queues: w.queues},
+		{name: "tiers", binary: filepath.Join(bin, "kube-scheduler"), config: calderaConfig, gangs: true, args: []string{"--volcano-conf=" + w.tiers}},
 		{name: "stock", binary: filepath.Join(bin, "stock-kube-scheduler"), config: stockConfig},
 	} {
-		if w.only != "" && !slices.Contains(strings.Split(w.only, ","), c.name) || c.name == "queues" && w.queues == 0 {
+		if w.only != "" && !slices.Contains(strings.Split(w.only, ","), c.name) || c.name == "queues" && w.queues == 0 || c.name == "tiers" && w.tiers == "" {
 			continue
 		}
 		pkg := "./cmd/kube-scheduler"
@@ -133,7 +139,7 @@ func prepare(ctx context.Context, w workload) ([]contender, error) {
 		list = append(list, c)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("--only is %q: use caldera, queues or stock", w.only)
+		return nil, fmt.Errorf("--only is %q: use caldera, queues, tiers or stock", w.only)
 	}
 	return list, nil
 }

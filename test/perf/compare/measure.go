@@ -112,7 +112,7 @@ func measure(ctx context.Context, w workload, c contender) (r result, err error)
 	}
 	start := time.Now()
 	scheduler, err := schedulerprocess.Start(schedulerprocess.Options{
-		Binary: c.binary, Kubeconfig: cluster.Kubeconfig, Config: c.config, QPS: w.qps, Burst: w.qps, Dir: dir,
+		Binary: c.binary, Kubeconfig: cluster.Kubeconfig, Config: c.config, QPS: w.qps, Burst: w.qps, Dir: dir, Args: c.args,
 	})
 	if err != nil {
 		return r, err

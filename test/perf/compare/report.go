@@ -29,6 +29,7 @@ func report(out io.Writer, contenders []contender, results map[string][]result) 
 	table.Flush() //nolint:errcheck,gosec // the terminal is gone, and with it the reader
 	relate(out, results, "caldera", "stock")
 	relate(out, results, "queues", "caldera")
+	relate(out, results, "tiers", "caldera")
 }
 
 // relate prints how one scheduler stands to another.
