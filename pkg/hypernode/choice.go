@@ -48,7 +48,7 @@ func (t *Tree) ceiling(asks *model.NetworkTopology) (tier int, refusal string) {
 	switch {
 	case !asks.Hard:
 		return t.top.Tier, ""
-	case len(t.domains) == 0:
+	case t.Empty():
 		return 0, "spec.networkTopology is hard, and there are no HyperNodes: create them, or set its mode to soft"
 	case asks.TierName != "":
 		tier, known := t.TierOf(asks.TierName)

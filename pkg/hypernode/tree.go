@@ -204,6 +204,9 @@ func (t *Tree) gather(nodes []Node) {
 	}
 }
 
+// Empty reports whether there are no HyperNodes, so that all nodes are alike.
+func (t *Tree) Empty() bool { return len(t.domains) == 0 }
+
 // Top is the domain of all nodes, which is one tier above the highest.
 func (t *Tree) Top() *Domain { return t.top }
 

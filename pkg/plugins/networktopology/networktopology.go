@@ -145,7 +145,7 @@ func (c cycle) Clone() fwk.StateData { return c }
 // only becomes fuller.
 func (pl *NetworkTopology) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	tree := pl.follower.tree.Load()
-	if tree == nil || !gang.Planning(state) {
+	if tree == nil || tree.Empty() || !gang.Planning(state) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	var score cycle

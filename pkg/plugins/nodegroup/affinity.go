@@ -4,6 +4,7 @@
 package nodegroup
 
 import (
+	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
@@ -79,6 +80,21 @@ func groupsOf(name string, inherit bool, queue func(string) *model.Queue) *model
 		}
 	}
 	return nil
+}
+
+// digest numbers what a queue says about groups: equal numbers for the same.
+func digest(groups *model.NodeGroups) int64 {
+	if groups == nil {
+		return 0
+	}
+	h := fnv.New64a()
+	for _, list := range [][]string{groups.Required, groups.Preferred, groups.AntiRequired, groups.AntiPreferred} {
+		for _, name := range list {
+			h.Write([]byte(name + "\x00"))
+		}
+		h.Write([]byte{1})
+	}
+	return int64(h.Sum64() | 1)
 }
 
 // clone copies what is in use by group.

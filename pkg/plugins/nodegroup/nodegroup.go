@@ -102,7 +102,12 @@ func (pl *NodeGroup) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	if q := pl.state.Queue(c.queue); q != nil {
 		c.limits = q.GroupLimits
 	}
-	gang.Depend(state, gang.OnJob)
+	if len(c.limits.Of) == 0 {
+		// Jobs of queues that say the same are treated alike.
+		gang.See(state, digest(c.groups))
+	} else {
+		gang.Depend(state, gang.OnJob)
+	}
 	if len(c.limits.Of) > 0 && gang.Planning(state) {
 		gang.Depend(state, gang.OnPodsElsewhere)
 		c.request = resource.OfPod(pod)
