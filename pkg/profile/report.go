@@ -52,13 +52,12 @@ func Report(args *config.BatchQueueArgs, ignored field.ErrorList) []Line {
 		for j := range args.Tiers[i].Plugins {
 			p := &args.Tiers[i].Plugins[j]
 			at := field.NewPath("tiers").Index(i).Child("plugins").Index(j)
-			whole := known(pluginFates, p.Name)
-			add(at.Child("name"), p.Name, whole)
+			add(at.Child("name"), p.Name, known(pluginFates, p.Name))
 			for _, s := range slices.Sorted(maps.Keys(p.Switches)) {
-				add(at.Child(string(s)), boolean(p.Switches[s]), inherited(whole, known(switchFates, string(s))))
+				add(at.Child(string(s)), boolean(p.Switches[s]), known(switchFates, string(s)))
 			}
 			for _, key := range slices.Sorted(maps.Keys(p.Arguments)) {
-				add(at.Child("arguments").Key(key), string(p.Arguments[key].Raw), inherited(whole, known(argumentFates, key)))
+				add(at.Child("arguments").Key(key), string(p.Arguments[key].Raw), known(argumentFates, key))
 			}
 		}
 	}
@@ -66,7 +65,7 @@ func Report(args *config.BatchQueueArgs, ignored field.ErrorList) []Line {
 		c := &args.Configurations[i]
 		for _, key := range slices.Sorted(maps.Keys(c.Arguments)) {
 			at := field.NewPath("configurations").Index(i).Child("arguments").Key(key)
-			add(at, string(c.Arguments[key].Raw), inherited(known(actionFates, string(c.Name)), known(argumentFates, key)))
+			add(at, string(c.Arguments[key].Raw), known(argumentFates, key))
 		}
 	}
 	for _, e := range ignored {
@@ -88,14 +87,6 @@ func known(table map[string]fate, name string) fate {
 		return f
 	}
 	return fate{Fate: Same}
-}
-
-// inherited is the fate of a part of something: what does nothing has no parts that do.
-func inherited(whole, part fate) fate {
-	if whole.Fate == Unsupported {
-		return fate{Fate: Unsupported}
-	}
-	return part
 }
 
 func boolean(b bool) string {

@@ -29,8 +29,8 @@ tiers:
     arguments: {predicate.CacheEnable: true}
   - name: binpack
     arguments: {binpack.weight: 10, binpack.gpu: 3}
-  - name: numa-aware
-    enablePreemptable: false
+  - name: network-topology-aware
+    enabledHyperNodeOrder: false
     arguments: {weight: 5}
 configurations:
 - name: allocate
@@ -76,9 +76,9 @@ func TestTheReportNamesEverything(t *testing.T) {
 		"tiers[1].plugins[0].arguments[predicate.CacheEnable]":   profile.Changed,
 		"tiers[1].plugins[1].name":                               profile.Changed,
 		"tiers[1].plugins[1].arguments[binpack.weight]":          profile.Same,
-		"tiers[1].plugins[2].name":                               profile.Unsupported,
-		"tiers[1].plugins[2].enablePreemptable":                  profile.Unsupported,
-		"tiers[1].plugins[2].arguments[weight]":                  profile.Unsupported,
+		"tiers[1].plugins[2].name":                               profile.Changed,
+		"tiers[1].plugins[2].enableHyperNodeOrder":               profile.Unsupported,
+		"tiers[1].plugins[2].arguments[weight]":                  profile.Same,
 		"configurations[0].arguments[predicateErrorCacheEnable]": profile.Changed,
 		"tiers[0].plugins[0].enabelJobOrder":                     profile.Ignored,
 		"tiers[1].plugins[1].arguments[binpack.gpu]":             profile.Ignored,
