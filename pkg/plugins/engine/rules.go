@@ -142,6 +142,9 @@ func (e *Engine) animate(ctx context.Context, r *Rules) {
 	}
 }
 
+// readWithin is how long resource quotas may take to be read.
+const readWithin = 30 * time.Second
+
 // watchQuotas follows the resource quotas once rules look at them, and waits until they are known.
 func (e *Engine) watchQuotas(ctx context.Context, r *Rules) error {
 	if !r.policies.Quotas || e.quotas {
@@ -153,8 +156,10 @@ func (e *Engine) watchQuotas(ctx context.Context, r *Rules) error {
 		return err
 	}
 	factory.StartWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), synced) {
-		return fmt.Errorf("waiting for resource quotas: %w", context.Cause(ctx))
+	waiting, stop := context.WithTimeout(ctx, readWithin)
+	defer stop()
+	if !cache.WaitForCacheSync(waiting.Done(), synced) {
+		return fmt.Errorf("waiting for resource quotas: %w", context.Cause(waiting))
 	}
 	e.quotas = true
 	return nil

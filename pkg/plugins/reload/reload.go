@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -22,6 +23,9 @@ import (
 // lookEvery is how often the file is read. A file of a ConfigMap is a link to one in a directory that is a link itself; reading
 // sees what every way of replacing it amounts to.
 const lookEvery = 500 * time.Millisecond
+
+// readWithin is how long objects may take to be read that a plugin needs and nobody looked at before.
+const readWithin = 30 * time.Second
 
 // Reloader follows the file of a scheduler's configuration.
 type Reloader struct {
@@ -104,7 +108,13 @@ func (r *Reloader) adopt(ctx context.Context, args *config.BatchQueueArgs, assem
 	// Plugins that were not there before may look at objects that nobody looked at.
 	informers := profile.SharedInformerFactory()
 	informers.StartWithContext(ctx)
-	informers.WaitForCacheSync(ctx.Done())
+	waiting, stop := context.WithTimeout(ctx, readWithin)
+	defer stop()
+	for kind, read := range informers.WaitForCacheSync(waiting.Done()) {
+		if !read {
+			return fmt.Errorf("objects of the type %v, which a plugin needs, were not read within %s: the log tells why", kind, readWithin)
+		}
+	}
 	rules, err := r.Engine.Prepare(ctx, profile, args, assembly.Plugins())
 	if err != nil {
 		return err
