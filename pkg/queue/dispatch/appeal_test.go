@@ -126,8 +126,11 @@ func TestRoomThatMayNotComeIsNotTaken(t *testing.T) {
 		d.want()
 		d.terminate("low", 2)
 		d.want()
+		// A search that is given up is one event.
+		d.Hold()
 		d.state.Denominate("urgent-0", "urgent-1")
 		d.state.Spare("low-3")
+		d.Step()
 		d.want("urgent-0")
 		d.appeal("urgent-0", config.Preempt)
 	})

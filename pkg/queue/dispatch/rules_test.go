@@ -83,9 +83,11 @@ func TestWhatWasFoundOutByOldRulesIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inBounds := config.TierPlugin{Name: config.PluginOvercommit}
 		d := newDeskWith(t, args("enqueue allocate", byPriority, inGangs, inBounds))
-		d.submit("big", 1, 1, "16")
 		d.submit("small", 2, 9, "4")
 		d.want("small-0")
+		// A PodGroup that comes before its pods would be let in unseen.
+		d.state.UpsertPod(memberOf("big", 0, "16"))
+		d.submit("big", 1, 1, "16")
 		d.Enter("small-0")
 		d.Refused("small-0", noRoom, time.Time{})
 		d.want()
