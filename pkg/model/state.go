@@ -15,7 +15,7 @@ import (
 // is idempotent by UID, so the order of events does not matter. Every write returns what it changed and passes the
 // same to the observers, after the lock is released.
 type State struct {
-	// mu guards everything below except observers. It is never held while calling out.
+	// mu guards everything below. It is never held while calling out.
 	mu sync.RWMutex
 	// schedulers are the scheduler names whose pods are tasks; pods of others are usage only.
 	schedulers map[string]bool
@@ -55,8 +55,12 @@ func NewState(observers ...func(Change)) *State {
 	}
 }
 
-// Observe adds an observer. It must be called before the first write.
-func (s *State) Observe(observer func(Change)) { s.observers = append(s.observers, observer) }
+// Observe adds an observer, which is told of changes from now on.
+func (s *State) Observe(observer func(Change)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observers = append(s.observers, observer)
+}
 
 // AddScheduler makes the pods of one more scheduler name tasks. It must be called before the first pod is written.
 func (s *State) AddScheduler(name string) {
@@ -77,9 +81,10 @@ func (s *State) write(fn func(*Change)) Change {
 	var c Change
 	s.mu.Lock()
 	fn(&c)
+	observers := s.observers
 	s.mu.Unlock()
 	if !c.Empty() {
-		for _, observe := range s.observers {
+		for _, observe := range observers {
 			observe(c)
 		}
 	}
