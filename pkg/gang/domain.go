@@ -70,7 +70,8 @@ func (p *Planner) apart(fn func() error) error {
 	return fn()
 }
 
-// planInside plans inside of the first domain that has room. The reason why none has is that of the one in which most was placed.
+// planInside plans inside of the first domain that has room. The reason why none has is that of the one in which most was placed;
+// what does not come from the nodes, such as a full queue, is the same in all of them.
 func (p *Planner) planInside(ctx context.Context, r Request, nodes []fwk.NodeInfo, domains []Domain) (Plan, error) {
 	var nearest Plan
 	tried := 0
@@ -83,7 +84,7 @@ func (p *Planner) planInside(ctx context.Context, r Request, nodes []fwk.NodeInf
 			plan, _, err = p.attempt(ctx, r, in)
 			return err
 		})
-		if err != nil || len(plan.Placements) > 0 {
+		if err != nil || len(plan.Placements) > 0 || !plan.Reason.FromNodes {
 			return plan, err
 		}
 		if plan.Reason.Message = fmt.Sprintf("in hyperNode %s: %s", domains[i].Name, plan.Reason.Message); tried == 0 || plan.fit >= nearest.fit {

@@ -13,6 +13,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // racks are domains by the prefixes of their nodes' names, in the order in which they are tried.
@@ -74,6 +76,42 @@ func TestAGangIsPlannedInsideOfTheFirstDomainWithRoom(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// allowance is a budget of so many more tasks.
+type allowance struct {
+	gang.Budget
+	left int
+}
+
+func (a *allowance) Refuses(resource.Vector) model.Reason {
+	if a.left > 0 {
+		return model.Reason{}
+	}
+	return model.Reason{Kind: model.QueueFull, Subject: "cpu", Message: "the queue is full"}
+}
+
+func (a *allowance) Take(resource.Vector) { a.left-- }
+
+// TestAFullQueueIsNoMatterOfDomains: the queue is as full for one domain as for another, and its reason is told as it is.
+func TestAFullQueueIsNoMatterOfDomains(t *testing.T) {
+	for _, nodesFirst := range []bool{false, true} {
+		w := newWorld(t, nodeShapes{{count: 1, cpu: "8", memory: "8Gi", prefix: "a"}, {count: 1, cpu: "8", memory: "8Gi", prefix: "b"}}, nil)
+		w.planner.Domains = racks{names: []string{"a", "b"}}
+		asked := 0
+		request := asking(w.job(gangOf("g", 4, 4, "1")))
+		request.NodesFirst = nodesFirst
+		request.Budget = func() gang.Budget { asked++; return &allowance{Budget: &policy.Budget{}, left: 3} }
+		plan, err := w.planner.Plan(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := model.Reason{Kind: model.QueueFull, Subject: "cpu", Message: "the queue is full"}
+		if plan.Reason != want || len(plan.Placements) > 0 || asked != 1 {
+			t.Errorf("nodes first %v: %d tasks placed for the reason %+v in %d domains; want none for %+v in the first",
+				nodesFirst, len(plan.Placements), plan.Reason, asked, want)
+		}
 	}
 }
 

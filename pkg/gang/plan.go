@@ -115,16 +115,15 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 func (p *Planner) newAttempt(r Request, nodes []fwk.NodeInfo) *attempt {
 	arrangement := p.Arrange(r.Job)
 	return &attempt{
+		planner:     p,
+		job:         r.Job,
+		budget:      r.Budget(),
+		later:       r.NodesFirst,
+		overlay:     newOverlay(nodes),
+		classes:     map[kind]*class{},
+		quota:       newQuota(r.Job.Requirement()),
 		arrangement: arrangement,
-
-		planner: p,
-		job:     r.Job,
-		budget:  r.Budget(),
-		later:   r.NodesFirst,
-		overlay: newOverlay(nodes),
-		classes: map[kind]*class{},
-		quota:   newQuota(r.Job.Requirement()),
-		tasks:   arrangement.inOrder(r.Job),
+		tasks:       arrangement.inOrder(r.Job),
 	}
 }
 
@@ -141,7 +140,7 @@ type attempt struct {
 	overlay *overlay
 	classes map[kind]*class
 	quota   quota
-
+	// arrangement is the order of the tasks and what they are told apart by.
 	arrangement Arrangement
 	// tasks are the placeable tasks in the order in which they are tried.
 	tasks   []*model.Task
