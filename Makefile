@@ -77,8 +77,12 @@ soak: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let queues evict from each ot
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/soak $(SOAK)
 
 .PHONY: bench
-bench: ## Run the benchmarks; compare with other schedulers by: go run ./test/perf/compare
+bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./pkg/...
+
+.PHONY: compare
+compare: ## Compare with other schedulers in whole runs; COMPARE="--nodes 1000,5000 --contenders caldera,native" sets flags, COMPARE=--help lists them
+	go run ./test/perf/compare $(COMPARE)
 
 ##@ Check
 

@@ -44,7 +44,8 @@ type Options struct {
 	Binary string
 	// Kubeconfig is the cluster to serve.
 	Kubeconfig string
-	// Config is a KubeSchedulerConfiguration. It is run with QPS and Burst if they are set.
+	// Config is a KubeSchedulerConfiguration. It is run with QPS and Burst if they are set. A program that takes none runs by Args
+	// alone.
 	Config []byte
 	// LeaderElection leaves leader election as the configuration has it; otherwise it is off.
 	LeaderElection bool
@@ -76,13 +77,9 @@ type Usage struct {
 
 // Start runs the scheduler in the background.
 func Start(o Options) (*Process, error) {
-	config, err := adapt(o)
+	args, err := arguments(o)
 	if err != nil {
-		return nil, fmt.Errorf("reading the scheduler's configuration: %w", err)
-	}
-	configFile := filepath.Join(o.Dir, "scheduler-config.yaml")
-	if err := os.WriteFile(configFile, config, 0o600); err != nil {
-		return nil, fmt.Errorf("writing the scheduler's configuration: %w", err)
+		return nil, err
 	}
 	p := &Process{LogFile: filepath.Join(o.Dir, "scheduler.log"), exited: make(chan struct{})}
 	log, err := os.OpenFile(p.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -90,8 +87,7 @@ func Start(o Options) (*Process, error) {
 		return nil, fmt.Errorf("opening the scheduler's log: %w", err)
 	}
 	defer log.Close() //nolint:errcheck // the child holds its own copy
-	// Port 0: several schedulers may run on one machine, and the kubeconfig's cluster is all they need.
-	p.cmd = exec.Command(o.Binary, append([]string{"--config=" + configFile, "--secure-port=0"}, o.Args...)...)
+	p.cmd = exec.Command(o.Binary, args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// A group of its own: an interrupt at the terminal is for the parent, which stops its scheduler in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -103,6 +99,23 @@ func Start(o Options) (*Process, error) {
 		close(p.exited)
 	}()
 	return p, nil
+}
+
+// arguments writes the configuration, if there is one, and returns the arguments of the program.
+func arguments(o Options) ([]string, error) {
+	if o.Config == nil {
+		return o.Args, nil
+	}
+	config, err := adapt(o)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scheduler's configuration: %w", err)
+	}
+	configFile := filepath.Join(o.Dir, "scheduler-config.yaml")
+	if err := os.WriteFile(configFile, config, 0o600); err != nil {
+		return nil, fmt.Errorf("writing the scheduler's configuration: %w", err)
+	}
+	// Port 0: several schedulers may run on one machine, and the kubeconfig's cluster is all they need.
+	return append([]string{"--config=" + configFile, "--secure-port=0"}, o.Args...), nil
 }
 
 // adapt points the configuration at the local cluster.

@@ -1,11 +1,10 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command compare measures Caldera against stock kube-scheduler on the local control plane: whole runs, alternating,
-// same machine, same client limits. Caldera places gangs, stock places as many equal plain pods. Pods are created
-// first, then the scheduler is started.
+// Command compare measures schedulers against each other on the local control plane: whole runs, in turn, same machine, same client
+// limits. Pods are created first, then the scheduler is started. Raw figures and plots are kept in a directory.
 //
-//	go run ./test/perf/compare --nodes 1000 --gangs 50 --size 100
+//	go run ./test/perf/compare --nodes 1000,5000 --gangs 50x100 --contenders caldera,stock,limit
 package main
 
 import (
@@ -13,133 +12,142 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 )
 
-// workload is what one comparison places, and on what.
-type workload struct {
-	nodes, gangs, size int
-	// queues is how many queues the gangs are spread over in runs that compare that; 0: no such runs.
-	queues int
-	// tiers is a volcano-scheduler.conf by which Caldera is run, too; empty for none.
-	tiers    string
-	runs     int
-	qps      int
-	keepLogs string
-	only     string
-	binary   string
+// options are the flags.
+type options struct {
+	nodes      []int
+	shapes     []string
+	contenders []string
+	others     []string
+	queues     int
+	tiers      string
+	runs       int
+	qps        int
+	logs       string
+	out        string
+	binary     string
 }
 
 func main() {
-	var w workload
-	cmd := &cobra.Command{
-		Use:          "compare",
-		Short:        "Compare Caldera with stock kube-scheduler in whole runs",
-		Args:         cobra.NoArgs,
-		SilenceUsage: true,
-		RunE:         func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), w) },
-	}
-	flags := cmd.Flags()
-	flags.IntVar(&w.nodes, "nodes", 1000, "number of nodes, 32 cores and 256Gi each")
-	flags.IntVar(&w.gangs, "gangs", 50, "number of gangs")
-	flags.IntVar(&w.size, "size", 100, "pods in a gang, each asking for 1 core and 1Gi")
-	flags.IntVar(&w.queues, "queues", 0, "also run Caldera with the gangs spread over so many queues of different weights")
-	flags.StringVar(&w.tiers, "tiers", "", "also run Caldera by this volcano-scheduler.conf")
-	flags.IntVar(&w.runs, "runs", 3, "counted runs of each scheduler")
-	flags.IntVar(&w.qps, "qps", 5000, "client-side request limit of both schedulers, requests/s")
-	flags.StringVar(&w.keepLogs, "logs", "", "directory for the schedulers' logs (default: a temporary one)")
-	flags.StringVar(&w.only, "only", "", "run only these, with commas between: caldera, queues, tiers, stock")
-	flags.StringVar(&w.binary, "binary", "", "measure this build of Caldera instead of the checkout's")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := cmd.ExecuteContext(ctx)
+	err := newCommand().ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, w workload) error {
-	if w.nodes < 1 || w.gangs < 1 || w.size < 1 || w.runs < 1 {
-		return fmt.Errorf("--nodes, --gangs, --size and --runs must be at least 1")
+func newCommand() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "compare",
+		Short: "Compare schedulers in whole runs",
+		Long: "Compare schedulers in whole runs. Contenders are\n" + describe() + `
+and those of --other, which names a program, what pods it is given (plain, alone, volcano or native) and its command line, in which
+{kubeconfig} and {qps} are replaced:
+  --other 'vc:volcano=/usr/bin/vc-scheduler --kubeconfig={kubeconfig} --kube-api-qps={qps} --scheduler-conf=/etc/volcano.conf'`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
-	contenders, err := prepare(ctx, w)
+	flags := cmd.Flags()
+	flags.IntSliceVar(&o.nodes, "nodes", []int{1000}, "numbers of nodes, 32 cores and 256Gi each")
+	flags.StringSliceVar(&o.shapes, "gangs", []string{"50x100"}, "how many gangs, and of how many pods, each asking for 1 core and 1Gi")
+	flags.StringSliceVar(&o.contenders, "contenders", []string{"caldera", "stock"}, "what is compared")
+	flags.StringArrayVar(&o.others, "other", nil, "another scheduler to compare, NAME:PODS=COMMAND LINE")
+	flags.IntVar(&o.queues, "queues", 10, "over how many queues of different weights the contender queues spreads the gangs")
+	flags.StringVar(&o.tiers, "tiers", "manifests/volcano/gpu-training.conf", "the volcano-scheduler.conf of the contender tiers")
+	flags.IntVar(&o.runs, "runs", 3, "counted runs of each contender")
+	flags.IntVar(&o.qps, "qps", 5000, "client-side request limit of all schedulers, requests/s")
+	flags.StringVar(&o.logs, "logs", "", "directory for the schedulers' logs (default: a temporary one)")
+	flags.StringVar(&o.out, "out", "_output/compare", "directory for the raw figures and the plots")
+	flags.StringVar(&o.binary, "binary", "", "measure this build of Caldera instead of the checkout's")
+	cmd.AddCommand(newLimitCommand())
+	return cmd
+}
+
+func run(ctx context.Context, o options) error {
+	scenarios, err := o.scenarios()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d nodes, %d gangs of %d, %d cores of %s, client limit %d requests/s\n",
-		w.nodes, w.gangs, w.size, runtime.NumCPU(), runtime.GOARCH, w.qps)
-	results := map[string][]result{}
-	for i := range w.runs {
+	contenders, err := prepare(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d cores of %s, client limit %d requests/s, medians of %d runs\n", runtime.NumCPU(), runtime.GOARCH, o.qps, o.runs)
+	var records []record
+	for _, s := range scenarios {
+		got, err := runScenario(ctx, o, s, contenders)
+		records = append(records, got...)
+		if err != nil {
+			return err
+		}
+		report(os.Stdout, s, contenders, got)
+		// After each, so that what was measured outlives an interrupt.
+		if err := keep(o.out, records); err != nil {
+			return err
+		}
+	}
+	return plotAll(o.out, contenders, records)
+}
+
+// runScenario measures the contenders in turn.
+func runScenario(ctx context.Context, o options, s scenario, contenders []contender) ([]record, error) {
+	var records []record
+	for i := range o.runs {
 		for _, c := range contenders {
-			fmt.Fprintf(os.Stderr, "run %d of %d: %s\n", i+1, w.runs, c.name)
-			r, err := measure(ctx, w, c)
+			fmt.Fprintf(os.Stderr, "%s, run %d of %d: %s\n", s, i+1, o.runs, c.name)
+			r, err := measure(ctx, o, s, c)
 			if err != nil {
-				return fmt.Errorf("running %s: %w", c.name, err)
+				return records, fmt.Errorf("running %s: %w", c.name, err)
 			}
 			fmt.Fprintf(os.Stderr, "  %s\n", r)
-			results[c.name] = append(results[c.name], r)
+			records = append(records, record{Scenario: s, Contender: c.name, Run: i + 1, Result: r})
 		}
 	}
-	report(os.Stdout, contenders, results)
-	return nil
+	return records, nil
 }
 
-// contender is one of the schedulers compared.
-type contender struct {
-	name   string
-	binary string
-	config []byte
-	gangs  bool
-	// queues is the number of queues the gangs are spread over; 0: all are in the default queue.
-	queues int
-	// args are further arguments of the program.
-	args []string
+// scenario is what is placed, and on what.
+type scenario struct {
+	Nodes int `json:"nodes"`
+	Gangs int `json:"gangs"`
+	Size  int `json:"size"`
 }
 
-// prepare builds what is compared.
-func prepare(ctx context.Context, w workload) ([]contender, error) {
-	fmt.Fprintln(os.Stderr, "building localcluster and the schedulers (a first build takes minutes)")
-	if _, err := localcluster.Build(ctx); err != nil {
-		return nil, err
+func (s scenario) String() string {
+	return fmt.Sprintf("%d nodes, %d gangs of %d", s.Nodes, s.Gangs, s.Size)
+}
+
+func (s scenario) pods() int { return s.Gangs * s.Size }
+
+// coresOfNode is how many of the pods one node holds.
+const coresOfNode = 32
+
+// scenarios are all combinations of nodes and gangs.
+func (o options) scenarios() ([]scenario, error) {
+	if o.runs < 1 || o.qps < 1 {
+		return nil, fmt.Errorf("--runs is %d and --qps %d: both must be at least 1", o.runs, o.qps)
 	}
-	bin, err := filepath.Abs(filepath.Join("_output", "bin"))
-	if err != nil {
-		return nil, err
-	}
-	var list []contender
-	for _, c := range []contender{
-		{name: "caldera", binary: filepath.Join(bin, "kube-scheduler"), config: calderaConfig, gangs: true},
-		{name: "queues", binary: filepath.Join(bin, "kube-scheduler"), config: calderaConfig, gangs: true, queues: w.queues},
-		{name: "tiers", binary: filepath.Join(bin, "kube-scheduler"), config: calderaConfig, gangs: true, args: []string{"--volcano-conf=" + w.tiers}},
-		{name: "stock", binary: filepath.Join(bin, "stock-kube-scheduler"), config: stockConfig},
-	} {
-		if w.only != "" && !slices.Contains(strings.Split(w.only, ","), c.name) || c.name == "queues" && w.queues == 0 || c.name == "tiers" && w.tiers == "" {
-			continue
-		}
-		pkg := "./cmd/kube-scheduler"
-		switch {
-		case !c.gangs:
-			pkg = "k8s.io/kubernetes/cmd/kube-scheduler"
-		case w.binary != "":
-			c.binary, pkg = w.binary, ""
-		}
-		if pkg != "" {
-			if err := build(ctx, c.binary, pkg); err != nil {
-				return nil, err
+	var list []scenario
+	for _, nodes := range o.nodes {
+		for _, shape := range o.shapes {
+			s := scenario{Nodes: nodes}
+			if _, err := fmt.Sscanf(strings.TrimSpace(shape), "%dx%d", &s.Gangs, &s.Size); err != nil || s.Gangs < 1 || s.Size < 1 {
+				return nil, fmt.Errorf("--gangs has %q: write how many gangs and of how many pods, such as 50x100", shape)
 			}
+			if s.pods() > nodes*coresOfNode {
+				return nil, fmt.Errorf("%s: the nodes hold %d pods only", s, nodes*coresOfNode)
+			}
+			list = append(list, s)
 		}
-		list = append(list, c)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("--only is %q: use caldera, queues, tiers or stock", w.only)
 	}
 	return list, nil
 }

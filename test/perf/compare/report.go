@@ -4,61 +4,121 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// report prints the medians of each scheduler, and how Caldera stands to stock.
-func report(out io.Writer, contenders []contender, results map[string][]result) {
+// record is one run, as it is kept.
+type record struct {
+	Scenario  scenario `json:"scenario"`
+	Contender string   `json:"contender"`
+	Run       int      `json:"run"`
+	Result    result   `json:"result"`
+}
+
+// keep writes all that was measured.
+func keep(dir string, records []record) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making the directory for the figures: %w", err)
+	}
+	data, err := json.MarshalIndent(records, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "runs.json"), append(data, '\n'), 0o644)
+}
+
+// of returns the results of one contender, in order.
+func of(records []record, contender string) []result {
+	var list []result
+	for _, r := range records {
+		if r.Contender == contender {
+			list = append(list, r.Result)
+		}
+	}
+	return list
+}
+
+// report prints the medians of each contender, and how ours stand to the others.
+func report(out io.Writer, s scenario, contenders []contender, records []record) {
+	fmt.Fprintf(out, "\n%s\n", s)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "scheduler\tpods/s\tCPU s\tpeak MB\tfirst bind\tgang p50\tgang p99\tspread\tevents after\t")
+	fmt.Fprintln(table, "scheduler\tpods/s\tleast\tmost\twith events\tCPU ms/pod\tpeak MB\tfirst bind\tgang p50\tgang p99\tspread\tevents after\t")
 	for _, c := range contenders {
-		rs := results[c.name]
-		fmt.Fprintf(table, "%s\t%.0f\t%.1f\t%d\t%s\t%s\t%s\t%s\t%s\t\n", c.name,
-			median(rs, func(r result) float64 { return r.rate }),
-			median(rs, func(r result) float64 { return r.usage.CPU.Seconds() }),
-			int64(median(rs, func(r result) float64 { return float64(r.usage.PeakMemory) }))>>20,
-			middle(rs, func(r result) time.Duration { return r.first }),
-			middle(rs, func(r result) time.Duration { return r.p50 }),
-			middle(rs, func(r result) time.Duration { return r.p99 }),
-			middle(rs, func(r result) time.Duration { return r.spread }),
-			middle(rs, func(r result) time.Duration { return r.told }))
+		rs := of(records, c.name)
+		rates := values(rs, func(r result) float64 { return r.Rate })
+		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%d\t%s\t%s\t%s\t%s\t%s\t\n", c.name,
+			quantile(rates, 0.5), slices.Min(rates), slices.Max(rates),
+			quantile(values(rs, func(r result) float64 { return r.Done }), 0.5),
+			quantile(values(rs, func(r result) float64 { return r.CPU.Seconds() * 1000 / float64(s.pods()) }), 0.5),
+			quantile(values(rs, func(r result) int64 { return r.Memory }), 0.5)>>20,
+			middle(rs, func(r result) time.Duration { return r.First }),
+			middle(rs, func(r result) time.Duration { return r.P50 }),
+			middle(rs, func(r result) time.Duration { return r.P99 }),
+			middle(rs, func(r result) time.Duration { return r.Spread }),
+			middle(rs, func(r result) time.Duration { return r.Told }))
 	}
 	table.Flush() //nolint:errcheck,gosec // the terminal is gone, and with it the reader
-	relate(out, results, "caldera", "stock")
-	relate(out, results, "queues", "caldera")
-	relate(out, results, "tiers", "caldera")
-}
-
-// relate prints how one scheduler stands to another.
-func relate(out io.Writer, results map[string][]result, one, other string) {
-	ours, theirs := results[one], results[other]
-	if len(ours) == 0 || len(theirs) == 0 {
-		return
+	for _, c := range contenders {
+		fmt.Fprintf(out, "%s, writes of the last run: %s\n", c.name, requests(of(records, c.name)))
 	}
-	ratio := func(of func(result) float64) float64 {
-		var ratios []result
-		for i := range ours {
-			ratios = append(ratios, result{rate: of(ours[i]) / of(theirs[i])})
+	for _, one := range contenders {
+		for _, other := range contenders {
+			if !one.rival && one.name != other.name && (other.rival || other.name == "caldera") {
+				relate(out, records, one.name, other.name)
+			}
 		}
-		return median(ratios, func(r result) float64 { return r.rate })
 	}
-	fmt.Fprintf(out, "%s/%s, median of run pairs: %.2fx the pods/s, %.2fx the CPU seconds, %.2fx the memory\n", one, other,
-		ratio(func(r result) float64 { return r.rate }),
-		ratio(func(r result) float64 { return r.usage.CPU.Seconds() }),
-		ratio(func(r result) float64 { return float64(r.usage.PeakMemory) }))
 }
 
-func median(rs []result, of func(result) float64) float64 {
-	values := make([]float64, len(rs))
-	for i, r := range rs {
-		values[i] = of(r)
+// requests lists the writes of the last of some runs, most first.
+func requests(rs []result) string {
+	counts := rs[len(rs)-1].Requests
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", counts[name], name)
 	}
-	return quantile(values, 0.5)
+	return strings.Join(names, ", ")
+}
+
+// relate prints how one contender stands to another.
+func relate(out io.Writer, records []record, one, other string) {
+	ours, theirs := of(records, one), of(records, other)
+	ratio := func(of func(result) float64) float64 {
+		var ratios []float64
+		for i := range min(len(ours), len(theirs)) {
+			ratios = append(ratios, of(ours[i])/of(theirs[i]))
+		}
+		return quantile(ratios, 0.5)
+	}
+	fmt.Fprintf(out, "%s/%s, median of run pairs: %.2fx the pods/s, %.2fx with events, %.2fx the CPU, %.2fx the memory\n", one, other,
+		ratio(func(r result) float64 { return r.Rate }),
+		ratio(func(r result) float64 { return r.Done }),
+		ratio(func(r result) float64 { return r.CPU.Seconds() }),
+		ratio(func(r result) float64 { return float64(r.Memory) }))
+}
+
+func values[T any](rs []result, of func(result) T) []T {
+	list := make([]T, len(rs))
+	for i, r := range rs {
+		list[i] = of(r)
+	}
+	return list
 }
 
 func middle(rs []result, of func(result) time.Duration) time.Duration {
-	return time.Duration(median(rs, func(r result) float64 { return float64(of(r)) })).Round(time.Millisecond)
+	return quantile(values(rs, of), 0.5).Round(time.Millisecond)
 }

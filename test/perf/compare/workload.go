@@ -1,0 +1,116 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+const (
+	namespace = "default"
+	// groupLabel names a pod's gang, for the measurement only; plain pods carry it too.
+	groupLabel = "compare.caldera.dev/group"
+	// batchName is the name by which pods ask for Caldera.
+	batchName = "volcano"
+	creators  = 32
+)
+
+// creator makes a scenario's objects.
+type creator struct {
+	scenario scenario
+	kind     podKind
+	queues   int
+	kube     kubernetes.Interface
+	volcano  volcanoclient.Interface
+}
+
+// create makes the queues, the gangs' PodGroups and all pods.
+func create(ctx context.Context, s scenario, c contender, config *rest.Config) error {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	groups, err := volcanoclient.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	w := &creator{scenario: s, kind: c.pods, queues: c.queues, kube: kube, volcano: groups}
+	for i := range w.queues {
+		queue := &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: queueName(i)}, Spec: volcano.QueueSpec{Weight: int32(i + 1)}}
+		if _, err := groups.SchedulingV1beta1().Queues().Create(ctx, queue, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating queue %s: %w", queue.Name, err)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	workqueue.ParallelizeUntil(ctx, creators, s.Gangs, func(g int) {
+		if err := w.gang(ctx, g); err != nil {
+			cancel(fmt.Errorf("creating gang %d: %w", g, err))
+		}
+	})
+	return context.Cause(ctx)
+}
+
+// gang makes a gang's PodGroup, if it has one, and its pods.
+func (w *creator) gang(ctx context.Context, g int) error {
+	name := fmt.Sprintf("gang-%05d", g)
+	meta := metav1.ObjectMeta{Name: name}
+	var err error
+	switch w.kind {
+	case volcanoPods:
+		group := &volcano.PodGroup{ObjectMeta: meta, Spec: volcano.PodGroupSpec{MinMember: int32(w.scenario.Size)}}
+		if w.queues > 0 {
+			group.Spec.Queue = queueName(g % w.queues)
+		}
+		_, err = w.volcano.SchedulingV1beta1().PodGroups(namespace).Create(ctx, group, metav1.CreateOptions{})
+	case nativePods:
+		group := &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{
+			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(w.scenario.Size)}},
+		}}
+		_, err = w.kube.SchedulingV1beta1().PodGroups(namespace).Create(ctx, group, metav1.CreateOptions{})
+	case plainPods, alonePods:
+	}
+	for i := 0; i < w.scenario.Size && err == nil; i++ {
+		_, err = w.kube.CoreV1().Pods(namespace).Create(ctx, w.pod(name, i), metav1.CreateOptions{})
+	}
+	return err
+}
+
+func queueName(i int) string { return fmt.Sprintf("team-%02d", i) }
+
+func (w *creator) pod(group string, i int) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%05d", group, i), Labels: map[string]string{groupLabel: group}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "work", Image: "registry.k8s.io/pause:3.10",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			}},
+		}}},
+	}
+	switch w.kind {
+	case volcanoPods:
+		p.Spec.SchedulerName = batchName
+		p.Annotations = map[string]string{model.GroupNameAnnotation: group}
+	case alonePods:
+		p.Spec.SchedulerName = batchName
+	case nativePods:
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
+	case plainPods:
+	}
+	return p
+}
