@@ -113,7 +113,7 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 			names.BatchQueue, names.Gang)
 	}
 	c.engine.Dispatcher.Hold()
-	command.LeadWhenScheduling(c.engine, c.sched)
+	command.Adapt(c.engine, c.sched)
 	next := c.sched.NextEntity
 	c.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		c.asking.Store(true)

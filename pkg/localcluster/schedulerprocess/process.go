@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -53,6 +54,8 @@ type Options struct {
 	QPS, Burst int
 	// Args are further command-line arguments.
 	Args []string
+	// Port is where the scheduler serves its endpoints, of which anyone may read those of its profiles; 0 is nowhere.
+	Port int
 	// Dir holds the configuration file and the log, and must exist.
 	Dir string
 }
@@ -114,8 +117,11 @@ func arguments(o Options) ([]string, error) {
 	if err := os.WriteFile(configFile, config, 0o600); err != nil {
 		return nil, fmt.Errorf("writing the scheduler's configuration: %w", err)
 	}
-	// Port 0: several schedulers may run on one machine, and the kubeconfig's cluster is all they need.
-	return append([]string{"--config=" + configFile, "--secure-port=0"}, o.Args...), nil
+	args := []string{"--config=" + configFile, "--secure-port=" + strconv.Itoa(o.Port)}
+	if o.Port > 0 {
+		args = append(args, "--bind-address=127.0.0.1", "--cert-dir="+o.Dir, "--authorization-always-allow-paths=/healthz,/readyz,/debug/pprof/*")
+	}
+	return append(args, o.Args...), nil
 }
 
 // adapt points the configuration at the local cluster.

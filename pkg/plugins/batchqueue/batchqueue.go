@@ -84,10 +84,10 @@ func (pl *BatchQueue) urgent(entity fwk.QueuedEntityInfo) bool {
 
 // PreEnqueue lets a pod of a batch profile pass only while its job has a turn that includes it.
 func (pl *BatchQueue) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if !pl.engine.State.Schedules(pod.Spec.SchedulerName) || pl.engine.Dispatcher.Gate(pod.UID) {
-		return nil
+	if pl.engine.Holds(pod) {
+		return gated
 	}
-	return gated
+	return nil
 }
 
 // gated is shared by all pods behind the gate; the framework only reads it.

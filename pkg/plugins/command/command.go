@@ -34,6 +34,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/lobby"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reload"
 )
 
@@ -112,7 +113,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	if err := serve(e); err != nil {
 		return err
 	}
-	LeadWhenScheduling(e, sched)
+	Adapt(e, sched)
 	if conf != nil {
 		profiles := switchable(sched)
 		kit.Take(cc.ComponentConfig.Profiles, profiles)
@@ -176,9 +177,15 @@ func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
 	cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced)
 }
 
-// LeadWhenScheduling lets the engine act from the moment the scheduler asks for its first pod, which it does as soon
+// Adapt fits a scheduler that does not run yet to the engine of its plugins.
+func Adapt(e *engine.Engine, sched *scheduler.Scheduler) {
+	lobby.Install(e, sched)
+	leadWhenScheduling(e, sched)
+}
+
+// leadWhenScheduling lets the engine act from the moment the scheduler asks for its first pod, which it does as soon
 // as it leads. Upstream has no other sign of it.
-func LeadWhenScheduling(e *engine.Engine, sched *scheduler.Scheduler) {
+func leadWhenScheduling(e *engine.Engine, sched *scheduler.Scheduler) {
 	next := sched.NextEntity
 	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		e.Lead()

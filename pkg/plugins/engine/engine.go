@@ -47,6 +47,8 @@ type Engine struct {
 	options Options
 	// handle is the profile through which the engine acts; nil before Start.
 	handle framework.Framework
+	// activate moves pods to the active queue; nil before Start.
+	activate func(klog.Logger, map[string]*corev1.Pod)
 	// rules are those in force; none before Configure.
 	rules    atomic.Pointer[Rules]
 	complete chan struct{}
@@ -120,6 +122,16 @@ func (e *Engine) Attach(handle framework.Framework) { e.State.AddScheduler(handl
 // Start builds the parts and begins to watch, once. All profiles must have been attached.
 func (e *Engine) Start() error { return e.start() }
 
+// ActivateBy has pods moved to the active queue by another function than the handle's. It must be called before the scheduler runs.
+func (e *Engine) ActivateBy(activate func(klog.Logger, map[string]*corev1.Pod)) {
+	e.activate = activate
+}
+
+// Holds reports whether a pod waits for the turn of its job: it belongs to a batch profile, and there is no turn that includes it.
+func (e *Engine) Holds(pod *corev1.Pod) bool {
+	return e.State.Schedules(pod.Spec.SchedulerName) && !e.Dispatcher.Gate(pod.UID)
+}
+
 // Clock is the time the engine lives by.
 func (e *Engine) Clock() clock.WithTicker { return e.options.Clock }
 
@@ -159,7 +171,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	if err != nil {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
-	e.Writer, e.handle = writer, handle
+	e.Writer, e.handle, e.activate = writer, handle, handle.Activate
 	rules := e.rules.Load()
 	rules.use(e.joined)
 	if err := rules.check(e.evictionArgs != nil); err != nil {
@@ -171,7 +183,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Rules:    rules.forDispatch(),
 		MayFit:   gang.MayFit,
 		Lead:     func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
-		Activate: func(pods []*corev1.Pod) { handle.Activate(logger, byName(pods)) },
+		Activate: func(pods []*corev1.Pod) { e.activate(logger, byName(pods)) },
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:   writer.Waits,
 		Fault:    writer.QueueFault,

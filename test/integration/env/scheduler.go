@@ -138,7 +138,7 @@ func (e *Env) build(ctx context.Context, t *testing.T, c *schedulerconfig.KubeSc
 	if err != nil {
 		t.Fatal(err)
 	}
-	command.LeadWhenScheduling(eng, sched)
+	command.Adapt(eng, sched)
 	e.Engine = eng
 	return func() {
 		defer broadcaster.Shutdown()

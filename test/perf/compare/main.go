@@ -32,6 +32,7 @@ type options struct {
 	logs       string
 	out        string
 	binary     string
+	profile    int
 }
 
 func main() {
@@ -68,6 +69,7 @@ and those of --other, which names a program, what pods it is given (plain, alone
 	flags.StringVar(&o.logs, "logs", "", "directory for the schedulers' logs (default: a temporary one)")
 	flags.StringVar(&o.out, "out", "_output/compare", "directory for the raw figures and the plots")
 	flags.StringVar(&o.binary, "binary", "", "measure this build of Caldera instead of the checkout's")
+	flags.IntVar(&o.profile, "profile", 0, "keep CPU profiles of so many seconds, and heap profiles at their end, of kube-schedulers with --out")
 	cmd.AddCommand(newLimitCommand())
 	return cmd
 }

@@ -57,11 +57,15 @@ func measure(ctx context.Context, o options, s scenario, c contender) (r result,
 			err = stopErr
 		}
 	}()
-	config := cluster.RESTConfig()
-	if err := create(ctx, s, c, config); err != nil {
+	if err := create(ctx, s, c, cluster.RESTConfig()); err != nil {
 		return r, err
 	}
-	w, err := newWatcher(ctx, config)
+	return runOn(ctx, o, s, c, cluster)
+}
+
+// runOn runs one scheduler on a cluster that has everything else.
+func runOn(ctx context.Context, o options, s scenario, c contender, cluster *localcluster.Cluster) (r result, err error) {
+	w, err := newWatcher(ctx, cluster.RESTConfig())
 	if err != nil {
 		return r, err
 	}
@@ -78,15 +82,24 @@ func measure(ctx context.Context, o options, s scenario, c contender) (r result,
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a leftover log does no harm
 	}
+	p := profiler{options: o, scenario: s, contender: c}
+	port, err := p.port()
+	if err != nil {
+		return r, err
+	}
 	start := time.Now()
 	scheduler, err := schedulerprocess.Start(schedulerprocess.Options{
 		Binary: c.binary, Kubeconfig: cluster.Kubeconfig, Config: c.config, QPS: o.qps, Burst: o.qps, Dir: dir,
-		Args: c.arguments(cluster.Kubeconfig, o.qps),
+		Args: c.arguments(cluster.Kubeconfig, o.qps), Port: port,
 	})
 	if err != nil {
 		return r, err
 	}
+	profiled := p.begin(ctx, port)
 	times, told, waitErr := w.await(ctx, s, scheduler.Exited())
+	if err := <-profiled; waitErr == nil {
+		waitErr = err
+	}
 	usage, err := scheduler.Stop()
 	if waitErr != nil {
 		return r, fmt.Errorf("%w (see %s)", waitErr, scheduler.LogFile)
