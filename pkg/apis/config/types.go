@@ -18,7 +18,19 @@ type GangArgs struct {
 	// ReservationTimeout is how long members of a gang with volumes or resource claims wait for the rest of it to be
 	// reserved; more than 0, at most 15 minutes, which is the scheduler framework's own limit.
 	ReservationTimeout metav1.Duration
+	// ScheduledEvents is what gets an event when pods of a gang were bound: PerPod or PerGang.
+	ScheduledEvents ScheduledEvents
 }
+
+// ScheduledEvents says what gets an event when pods of a gang were bound.
+type ScheduledEvents string
+
+const (
+	// PerPod: each pod, as upstream has it. Such an event costs the API server as much as the bind.
+	PerPod ScheduledEvents = "PerPod"
+	// PerGang: the PodGroup when it has its minimum, and pods that are bound after that.
+	PerGang ScheduledEvents = "PerGang"
+)
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 

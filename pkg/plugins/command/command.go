@@ -122,7 +122,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 		}
 		go reloader.Run(ctx)
 	}
-	if err := eventsBehindBinds(ctx, cc.KubeConfig, sched); err != nil {
+	if err := eventsBehindBinds(ctx, cc.KubeConfig, e, sched); err != nil {
 		return err
 	}
 	if !cc.ComponentConfig.DelayCacheUntilActive {

@@ -7,12 +7,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
@@ -25,6 +29,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 )
 
 const (
@@ -32,15 +38,18 @@ const (
 	scheduledReason = "Scheduled"
 	// waitingEvents is how many of them may wait to be written; more are written at once, as upstream does.
 	waitingEvents = 20000
+	// eventWriters is how many are written at a time when nothing has been bound for the time quiet.
+	eventWriters = 32
+	quiet        = 20 * time.Millisecond
 )
 
 // writeBackoff bounds the attempts to write one event; the last comes after about 12 s.
 var writeBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 6}
 
 // eventsBehindBinds lets the events of bound pods wait for the binds. Writing such an event costs the API server as
-// much as the bind itself; one writer of them beside many binds takes a small part of the API server while pods are
-// being bound, and writes what is left as fast as it can once they are. The events carry the time of the bind.
-func eventsBehindBinds(ctx context.Context, config *rest.Config, sched *scheduler.Scheduler) error {
+// much as the bind itself: while pods are being bound one is written at a time, which takes a small part of the API
+// server, and once they are, many. The events carry the time of the bind.
+func eventsBehindBinds(ctx context.Context, config *rest.Config, e *engine.Engine, sched *scheduler.Scheduler) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("building the client for events: %w", err)
@@ -51,10 +60,11 @@ func eventsBehindBinds(ctx context.Context, config *rest.Config, sched *schedule
 	}
 	queue := &eventQueue{waiting: make(chan *eventsv1.Event, waitingEvents), client: client.EventsV1()}
 	go queue.run(ctx)
+	hushed := e.Hushed()
 	for name, profile := range sched.Profiles {
 		sched.Profiles[name] = recording{Framework: profile, recorder: &recorder{
 			EventRecorderLogger: profile.EventRecorder(), queue: queue, logger: klog.FromContext(ctx),
-			controller: name, instance: name + "-" + instance,
+			controller: name, instance: name + "-" + instance, hushed: hushed,
 		}}
 	}
 	return nil
@@ -76,6 +86,8 @@ type recorder struct {
 	logger klog.Logger
 	// controller and instance are those that upstream's recorder writes.
 	controller, instance string
+	// hushed reports whether the event of a bound pod is to be left out.
+	hushed func(types.UID) bool
 }
 
 // WithLogger implements events.EventRecorderLogger.
@@ -88,6 +100,9 @@ func (r *recorder) WithLogger(logger klog.Logger) events.EventRecorderLogger {
 // Eventf implements events.EventRecorder.
 func (r *recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	if reason == scheduledReason && related == nil {
+		if pod, ok := regarding.(*corev1.Pod); ok && r.hushed(pod.UID) {
+			return
+		}
 		if event := r.event(regarding, kind, reason, action, fmt.Sprintf(note, args...)); event != nil && r.queue.put(event) {
 			return
 		}
@@ -119,29 +134,47 @@ func (r *recorder) event(regarding runtime.Object, kind, reason, action, note st
 type eventQueue struct {
 	waiting chan *eventsv1.Event
 	client  typedeventsv1.EventsGetter
+	// last is when an event was last put, in nanoseconds since 1970.
+	last atomic.Int64
 }
 
 // put queues an event and reports whether there was room.
 func (q *eventQueue) put(event *eventsv1.Event) bool {
 	select {
 	case q.waiting <- event:
+		q.last.Store(time.Now().UnixNano())
 		return true
 	default:
 		return false
 	}
 }
 
-// run writes events one after the other until the context ends. What then still waits is lost, as it is upstream.
+// run writes events until the context ends. What then still waits is lost, as it is upstream.
 func (q *eventQueue) run(ctx context.Context) {
+	var writers errgroup.Group
+	writers.SetLimit(eventWriters)
+	defer writers.Wait() //nolint:errcheck // the writers return no errors
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case event := <-q.waiting:
-			if err := q.write(ctx, event); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).V(2).Info("Cannot write an event", "pod", klog.KRef(event.Regarding.Namespace, event.Regarding.Name), "err", err)
+			if time.Since(time.Unix(0, q.last.Load())) < quiet {
+				q.attempt(ctx, event)
+				continue
 			}
+			writers.Go(func() error {
+				q.attempt(ctx, event)
+				return nil
+			})
 		}
+	}
+}
+
+// attempt writes one event, and gives it up if that fails for long.
+func (q *eventQueue) attempt(ctx context.Context, event *eventsv1.Event) {
+	if err := q.write(ctx, event); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).V(2).Info("Cannot write an event", "pod", klog.KRef(event.Regarding.Namespace, event.Regarding.Name), "err", err)
 	}
 }
 

@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2/ktesting"
@@ -33,7 +35,10 @@ func newRecorder(t *testing.T, client *fake.Clientset, room int) (*recorder, *ev
 	logger, _ := ktesting.NewTestContext(t)
 	direct := events.NewFakeRecorder(10)
 	queue := &eventQueue{waiting: make(chan *eventsv1.Event, room), client: client.EventsV1()}
-	return &recorder{EventRecorderLogger: direct, queue: queue, logger: logger, controller: "volcano", instance: "volcano-host"}, direct
+	return &recorder{
+		EventRecorderLogger: direct, queue: queue, logger: logger, controller: "volcano", instance: "volcano-host",
+		hushed: func(uid types.UID) bool { return uid == "uid-of-hushed" },
+	}, direct
 }
 
 func written(t *testing.T, client *fake.Clientset) []eventsv1.Event {
@@ -91,6 +96,55 @@ func TestOtherEventsAndThoseForWhichThereIsNoRoomAreWrittenAtOnce(t *testing.T) 
 	if n := len(r.queue.waiting); n != 1 {
 		t.Errorf("%d events wait, want 1", n)
 	}
+}
+
+func TestTheEventOfAHushedPodIsLeftOut(t *testing.T) {
+	r, direct := newRecorder(t, fake.NewClientset(), 10)
+	r.Eventf(pod("hushed"), nil, corev1.EventTypeNormal, "Scheduled", "Binding", "bound")
+	r.Eventf(pod("hushed"), nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "no room")
+	if len(r.queue.waiting) != 0 || len(direct.Events) != 1 {
+		t.Errorf("%d events wait and %d were passed on, want only the one of another reason passed on", len(r.queue.waiting), len(direct.Events))
+	}
+}
+
+// slowServer takes 3 ms to write an event, and counts how many it is given at a time.
+type slowServer struct {
+	typedeventsv1.EventInterface
+	writing, most atomic.Int32
+}
+
+func (s *slowServer) Events(string) typedeventsv1.EventInterface { return s }
+
+func (s *slowServer) Create(_ context.Context, event *eventsv1.Event, _ metav1.CreateOptions) (*eventsv1.Event, error) {
+	s.most.Store(max(s.most.Load(), s.writing.Add(1)))
+	time.Sleep(3 * time.Millisecond)
+	s.writing.Add(-1)
+	return event, nil
+}
+
+// TestEventsLeaveTheServerToTheBinds: one is written at a time while pods are being bound, and many when they are.
+func TestEventsLeaveTheServerToTheBinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &slowServer{}
+		r, _ := newRecorder(t, fake.NewClientset(), 1000)
+		r.queue.client = server
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go r.queue.run(ctx)
+		for range 200 {
+			r.Eventf(pod("a"), nil, corev1.EventTypeNormal, "Scheduled", "Binding", "bound")
+			time.Sleep(time.Millisecond)
+		}
+		if n := server.most.Load(); n != 1 {
+			t.Errorf("%d events were written at a time while pods were bound, want 1", n)
+		}
+		left := len(r.queue.waiting)
+		time.Sleep(quiet + 100*time.Millisecond)
+		if n := server.most.Load(); left < 100 || len(r.queue.waiting) > 0 || n != eventWriters {
+			t.Errorf("%d events waited after the last bind, %d still do, and %d were written at a time; want 100 or more, none, and %d",
+				left, len(r.queue.waiting), n, eventWriters)
+		}
+	})
 }
 
 func TestAnEventIsTriedAgainUntilTheAPIServerAnswers(t *testing.T) {

@@ -56,6 +56,8 @@ type Engine struct {
 	leadOnce sync.Once
 	// quotas: resource quotas are followed. Only Start and Adopt look at it.
 	quotas bool
+	// hushed are bound pods whose event is to be left out; nil while no recorder asks for them.
+	hushed *sync.Map
 
 	// mu guards what follows. Plugin factories set start, joined and evictionArgs.
 	mu           sync.Mutex

@@ -156,6 +156,8 @@ type pin struct {
 	node string
 	// turn numbers the turns; smaller is older.
 	turn uint64
+	// hushed: the event on its PodGroup speaks for the pod.
+	hushed bool
 }
 
 // Clone implements fwk.StateData.
@@ -185,8 +187,18 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 	default:
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the turn of its job is over")
 	}
-	state.Write(pinKey, &pin{node: entry.Node, turn: entry.Turn})
+	state.Write(pinKey, &pin{node: entry.Node, turn: entry.Turn, hushed: pl.args.ScheduledEvents == config.PerGang && pl.starts(pod)})
 	return &fwk.PreFilterResult{NodeNames: sets.New(entry.Node)}, nil
+}
+
+// starts reports whether the pod is one of those with which a Volcano PodGroup has its minimum: that gets an event of its own.
+func (pl *Gang) starts(pod *corev1.Pod) bool {
+	key := model.JobOf(pod)
+	if key.Source != model.FromVolcano {
+		return false
+	}
+	job := pl.engine.State.Head(key)
+	return job != nil && job.Group != nil && !job.Ready()
 }
 
 // lead plans the turn and returns the node of the leading pod.
@@ -289,13 +301,17 @@ func (pl *Gang) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ s
 
 // Bind binds the pod as soon as it is among those allowed to, pods of older turns first.
 func (pl *Gang) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
-	turn := uint64(0)
-	if p := pinOf(state); p != nil {
-		turn = p.turn
+	var p pin
+	if pinned := pinOf(state); pinned != nil {
+		p = *pinned
 	}
-	if err := pl.slots.acquire(ctx, turn); err != nil {
+	if err := pl.slots.acquire(ctx, p.turn); err != nil {
 		return fwk.AsStatus(fmt.Errorf("waiting to bind: %w", err))
 	}
 	defer pl.slots.release()
-	return pl.binder.Bind(ctx, state, pod, nodeName)
+	status := pl.binder.Bind(ctx, state, pod, nodeName)
+	if p.hushed && status.IsSuccess() {
+		pl.engine.Hush(pod.UID)
+	}
+	return status
 }

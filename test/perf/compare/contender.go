@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 )
@@ -40,6 +43,8 @@ type contender struct {
 	// pkg is built into binary, unless it is empty.
 	pkg, binary string
 	config      []byte
+	// gangArgs are arguments of the plugin Gang.
+	gangArgs map[string]any
 	// args are further arguments of the program, in which {kubeconfig} and {qps} are replaced.
 	args []string
 	// queues is the number of queues the gangs are spread over; 0: all are in the default queue.
@@ -57,6 +62,7 @@ func known(o options) []contender {
 		{name: "plain", about: "Caldera's profile default-scheduler with pods without groups", pods: plainPods},
 		{name: "queues", about: "Caldera with the gangs spread over queues", pods: volcanoPods, queues: o.queues},
 		{name: "tiers", about: "Caldera by a volcano-scheduler.conf", pods: volcanoPods, args: []string{"--volcano-conf=" + o.tiers}},
+		{name: "per-gang", about: "Caldera with one event a gang instead of one a pod", pods: volcanoPods, gangArgs: map[string]any{"scheduledEvents": "PerGang"}},
 		{name: "stock", about: "upstream's kube-scheduler with pods without groups", pods: plainPods, rival: true, pkg: stockPackage, config: stock},
 		{
 			name: "native", about: "upstream's kube-scheduler with its own PodGroups", pods: nativePods, rival: true, pkg: stockPackage, config: stock,
@@ -121,7 +127,7 @@ func (c *contender) build(ctx context.Context, o options) (err error) {
 	case c.binary != "":
 		return nil
 	case c.pkg == "":
-		if c.config, err = manifests.All.ReadFile("config/scheduler-config.yaml"); err != nil {
+		if c.config, err = shipped(c.gangArgs); err != nil {
 			return err
 		}
 		if c.binary = o.binary; c.binary != "" {
@@ -143,6 +149,25 @@ func (c *contender) build(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("building %s: %w", c.pkg, err)
 	}
 	return nil
+}
+
+// shipped returns the configuration that comes with Caldera, with arguments of the plugin Gang in its batch profile.
+func shipped(gangArgs map[string]any) ([]byte, error) {
+	data, err := manifests.All.ReadFile("config/scheduler-config.yaml")
+	if err != nil || gangArgs == nil {
+		return data, err
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		return nil, err
+	}
+	profiles, _, err := unstructured.NestedSlice(config, "profiles")
+	if err != nil {
+		return nil, err
+	}
+	profiles[0].(map[string]any)["pluginConfig"] = []any{map[string]any{"name": "Gang", "args": gangArgs}}
+	config["profiles"] = profiles
+	return yaml.Marshal(config)
 }
 
 // parseOther reads a value of --other.

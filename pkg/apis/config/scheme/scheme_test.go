@@ -77,23 +77,23 @@ func TestWhatKubeSchedulerReads(t *testing.T) {
 	testReads(t, "Gang", map[string]reads{
 		"a profile that gives no arguments": {
 			"",
-			&config.GangArgs{BindConcurrency: 64, ReservationTimeout: metav1.Duration{Duration: 5 * time.Minute}},
+			&config.GangArgs{BindConcurrency: 64, ReservationTimeout: metav1.Duration{Duration: 5 * time.Minute}, ScheduledEvents: config.PerPod},
 		},
 		"empty arguments": {
 			"  pluginConfig: [{name: Gang, args: {}}]",
-			&config.GangArgs{BindConcurrency: 64, ReservationTimeout: metav1.Duration{Duration: 5 * time.Minute}},
+			&config.GangArgs{BindConcurrency: 64, ReservationTimeout: metav1.Duration{Duration: 5 * time.Minute}, ScheduledEvents: config.PerPod},
 		},
 		"one argument": {
 			"  pluginConfig: [{name: Gang, args: {bindConcurrency: 8}}]",
-			&config.GangArgs{BindConcurrency: 8, ReservationTimeout: metav1.Duration{Duration: 5 * time.Minute}},
+			&config.GangArgs{BindConcurrency: 8, ReservationTimeout: metav1.Duration{Duration: 5 * time.Minute}, ScheduledEvents: config.PerPod},
 		},
 		"all arguments, and their kind": {
-			"  pluginConfig: [{name: Gang, args: {apiVersion: kubescheduler.config.k8s.io/v1, kind: GangArgs, bindConcurrency: 8, reservationTimeout: 90s}}]",
-			&config.GangArgs{BindConcurrency: 8, ReservationTimeout: metav1.Duration{Duration: 90 * time.Second}},
+			"  pluginConfig: [{name: Gang, args: {apiVersion: kubescheduler.config.k8s.io/v1, kind: GangArgs, bindConcurrency: 8, reservationTimeout: 90s, scheduledEvents: PerGang}}]",
+			&config.GangArgs{BindConcurrency: 8, ReservationTimeout: metav1.Duration{Duration: 90 * time.Second}, ScheduledEvents: config.PerGang},
 		},
 		"values that cannot be meant are kept, for the validation to refuse": {
 			"  pluginConfig: [{name: Gang, args: {bindConcurrency: 0, reservationTimeout: 0s}}]",
-			&config.GangArgs{},
+			&config.GangArgs{ScheduledEvents: config.PerPod},
 		},
 	})
 }

@@ -21,6 +21,9 @@ func SetDefaults_GangArgs(args *GangArgs) { //nolint:revive // The defaulter gen
 	if args.ReservationTimeout == nil {
 		args.ReservationTimeout = &metav1.Duration{Duration: 5 * time.Minute}
 	}
+	if args.ScheduledEvents == "" {
+		args.ScheduledEvents = string(config.PerPod)
+	}
 }
 
 // SetDefaults_ReclaimArgs fills what the user left out.

@@ -21,19 +21,19 @@ func TestDefaultsFillOnlyWhatIsAbsent(t *testing.T) {
 	}{
 		"everything is absent": {
 			v1.GangArgs{},
-			v1.GangArgs{BindConcurrency: new(int32(64)), ReservationTimeout: duration(5 * time.Minute)},
+			v1.GangArgs{BindConcurrency: new(int32(64)), ReservationTimeout: duration(5 * time.Minute), ScheduledEvents: "PerPod"},
 		},
 		"a concurrency is given": {
 			v1.GangArgs{BindConcurrency: new(int32(1))},
-			v1.GangArgs{BindConcurrency: new(int32(1)), ReservationTimeout: duration(5 * time.Minute)},
+			v1.GangArgs{BindConcurrency: new(int32(1)), ReservationTimeout: duration(5 * time.Minute), ScheduledEvents: "PerPod"},
 		},
 		"a timeout is given": {
 			v1.GangArgs{ReservationTimeout: duration(time.Second)},
-			v1.GangArgs{BindConcurrency: new(int32(64)), ReservationTimeout: duration(time.Second)},
+			v1.GangArgs{BindConcurrency: new(int32(64)), ReservationTimeout: duration(time.Second), ScheduledEvents: "PerPod"},
 		},
 		"zero is a value": {
-			v1.GangArgs{BindConcurrency: new(int32(0)), ReservationTimeout: duration(0)},
-			v1.GangArgs{BindConcurrency: new(int32(0)), ReservationTimeout: duration(0)},
+			v1.GangArgs{BindConcurrency: new(int32(0)), ReservationTimeout: duration(0), ScheduledEvents: "Never"},
+			v1.GangArgs{BindConcurrency: new(int32(0)), ReservationTimeout: duration(0), ScheduledEvents: "Never"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

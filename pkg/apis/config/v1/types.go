@@ -20,6 +20,10 @@ type GangArgs struct {
 	// reserved; more than 0, at most 15m, default 5m.
 	// +optional
 	ReservationTimeout *metav1.Duration `json:"reservationTimeout,omitempty"`
+	// ScheduledEvents is what gets an event when pods of a gang were bound: PerPod, the default, each pod; PerGang, the
+	// PodGroup when it has its minimum, and pods that are bound after that.
+	// +optional
+	ScheduledEvents string `json:"scheduledEvents,omitempty"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

@@ -387,6 +387,7 @@ func autoConvert_v1_GangArgs_To_config_GangArgs(in *GangArgs, out *config.GangAr
 	if err := metav1.Convert_Pointer_v1_Duration_To_v1_Duration(&in.ReservationTimeout, &out.ReservationTimeout, s); err != nil {
 		return err
 	}
+	out.ScheduledEvents = config.ScheduledEvents(in.ScheduledEvents)
 	return nil
 }
 
@@ -402,6 +403,7 @@ func autoConvert_config_GangArgs_To_v1_GangArgs(in *config.GangArgs, out *GangAr
 	if err := metav1.Convert_v1_Duration_To_Pointer_v1_Duration(&in.ReservationTimeout, &out.ReservationTimeout, s); err != nil {
 		return err
 	}
+	out.ScheduledEvents = string(in.ScheduledEvents)
 	return nil
 }
 

@@ -6,6 +6,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -32,6 +33,9 @@ func ValidateGangArgs(path *field.Path, args *config.GangArgs) error {
 	}
 	if d := args.ReservationTimeout.Duration; d <= 0 || d > longestReservation {
 		all = append(all, field.Invalid(path.Child("reservationTimeout"), d.String(), "must be more than 0s and at most 15m"))
+	}
+	if kinds := []config.ScheduledEvents{config.PerGang, config.PerPod}; !slices.Contains(kinds, args.ScheduledEvents) {
+		all = append(all, field.NotSupported(path.Child("scheduledEvents"), args.ScheduledEvents, kinds))
 	}
 	return all.ToAggregate()
 }

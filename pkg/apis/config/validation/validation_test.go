@@ -26,15 +26,19 @@ func TestGangArgs(t *testing.T) {
 		args config.GangArgs
 		want []string
 	}{
-		"the defaults":         {config.GangArgs{BindConcurrency: 64, ReservationTimeout: timeout(5 * time.Minute)}, nil},
-		"the smallest values":  {config.GangArgs{BindConcurrency: 1, ReservationTimeout: timeout(1)}, nil},
-		"the largest timeout":  {config.GangArgs{BindConcurrency: 1, ReservationTimeout: timeout(15 * time.Minute)}, nil},
-		"nobody may bind":      {config.GangArgs{ReservationTimeout: timeout(time.Minute)}, []string{`profiles[1].pluginConfig[Gang].bindConcurrency: Invalid value: 0: must be at least 1`}},
-		"less than nobody":     {config.GangArgs{BindConcurrency: -4, ReservationTimeout: timeout(time.Minute)}, []string{`profiles[1].pluginConfig[Gang].bindConcurrency: Invalid value: -4: must be at least 1`}},
-		"longer than upstream": {config.GangArgs{BindConcurrency: 1, ReservationTimeout: timeout(15*time.Minute + 1)}, []string{`profiles[1].pluginConfig[Gang].reservationTimeout: Invalid value: "15m0.000000001s": ` + limits}},
-		"no time to wait":      {config.GangArgs{BindConcurrency: 1}, []string{`profiles[1].pluginConfig[Gang].reservationTimeout: Invalid value: "0s": ` + limits}},
+		"the defaults":         {config.GangArgs{BindConcurrency: 64, ReservationTimeout: timeout(5 * time.Minute), ScheduledEvents: config.PerPod}, nil},
+		"the smallest values":  {config.GangArgs{BindConcurrency: 1, ReservationTimeout: timeout(1), ScheduledEvents: config.PerPod}, nil},
+		"the largest timeout":  {config.GangArgs{BindConcurrency: 1, ReservationTimeout: timeout(15 * time.Minute), ScheduledEvents: config.PerPod}, nil},
+		"nobody may bind":      {config.GangArgs{ReservationTimeout: timeout(time.Minute), ScheduledEvents: config.PerPod}, []string{`profiles[1].pluginConfig[Gang].bindConcurrency: Invalid value: 0: must be at least 1`}},
+		"less than nobody":     {config.GangArgs{BindConcurrency: -4, ReservationTimeout: timeout(time.Minute), ScheduledEvents: config.PerPod}, []string{`profiles[1].pluginConfig[Gang].bindConcurrency: Invalid value: -4: must be at least 1`}},
+		"longer than upstream": {config.GangArgs{BindConcurrency: 1, ReservationTimeout: timeout(15*time.Minute + 1), ScheduledEvents: config.PerPod}, []string{`profiles[1].pluginConfig[Gang].reservationTimeout: Invalid value: "15m0.000000001s": ` + limits}},
+		"events of neither": {
+			config.GangArgs{BindConcurrency: 1, ReservationTimeout: timeout(1), ScheduledEvents: "Never"},
+			[]string{`profiles[1].pluginConfig[Gang].scheduledEvents: Unsupported value: "Never": supported values: "PerGang", "PerPod"`},
+		},
+		"no time to wait": {config.GangArgs{BindConcurrency: 1, ScheduledEvents: config.PerPod}, []string{`profiles[1].pluginConfig[Gang].reservationTimeout: Invalid value: "0s": ` + limits}},
 		"both are wrong, and both are told": {
-			config.GangArgs{ReservationTimeout: timeout(-time.Second)},
+			config.GangArgs{ReservationTimeout: timeout(-time.Second), ScheduledEvents: config.PerPod},
 			[]string{
 				`profiles[1].pluginConfig[Gang].bindConcurrency: Invalid value: 0: must be at least 1`,
 				`profiles[1].pluginConfig[Gang].reservationTimeout: Invalid value: "-1s": ` + limits,
