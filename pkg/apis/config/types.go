@@ -26,9 +26,9 @@ type GangArgs struct {
 type ScheduledEvents string
 
 const (
-	// PerPod: each pod, as upstream has it. Such an event costs the API server as much as the bind.
+	// PerPod is each pod, as upstream has it. Such an event costs the API server as much as the bind.
 	PerPod ScheduledEvents = "PerPod"
-	// PerGang: the PodGroup when it has its minimum, and pods that are bound after that.
+	// PerGang is the PodGroup when it has its minimum, and pods that are bound after that.
 	PerGang ScheduledEvents = "PerGang"
 )
 

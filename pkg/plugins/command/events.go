@@ -29,6 +29,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 )
@@ -58,7 +59,7 @@ func eventsBehindBinds(ctx context.Context, config *rest.Config, e *engine.Engin
 	if err != nil {
 		return fmt.Errorf("asking for the host name: %w", err)
 	}
-	queue := &eventQueue{waiting: make(chan *eventsv1.Event, waitingEvents), client: client.EventsV1()}
+	queue := &eventQueue{waiting: make(chan *eventsv1.Event, waitingEvents), client: client.EventsV1(), clock: clock.RealClock{}}
 	go queue.run(ctx)
 	hushed := e.Hushed()
 	for name, profile := range sched.Profiles {
@@ -134,6 +135,7 @@ func (r *recorder) event(regarding runtime.Object, kind, reason, action, note st
 type eventQueue struct {
 	waiting chan *eventsv1.Event
 	client  typedeventsv1.EventsGetter
+	clock   clock.PassiveClock
 	// last is when an event was last put, in nanoseconds since 1970.
 	last atomic.Int64
 }
@@ -142,7 +144,7 @@ type eventQueue struct {
 func (q *eventQueue) put(event *eventsv1.Event) bool {
 	select {
 	case q.waiting <- event:
-		q.last.Store(time.Now().UnixNano())
+		q.last.Store(q.clock.Now().UnixNano())
 		return true
 	default:
 		return false
@@ -159,7 +161,7 @@ func (q *eventQueue) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case event := <-q.waiting:
-			if time.Since(time.Unix(0, q.last.Load())) < quiet {
+			if q.clock.Since(time.Unix(0, q.last.Load())) < quiet {
 				q.attempt(ctx, event)
 				continue
 			}

@@ -24,6 +24,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
 )
 
 func pod(name string) *corev1.Pod {
@@ -34,7 +35,7 @@ func pod(name string) *corev1.Pod {
 func newRecorder(t *testing.T, client *fake.Clientset, room int) (*recorder, *events.FakeRecorder) {
 	logger, _ := ktesting.NewTestContext(t)
 	direct := events.NewFakeRecorder(10)
-	queue := &eventQueue{waiting: make(chan *eventsv1.Event, room), client: client.EventsV1()}
+	queue := &eventQueue{waiting: make(chan *eventsv1.Event, room), client: client.EventsV1(), clock: clock.RealClock{}}
 	return &recorder{
 		EventRecorderLogger: direct, queue: queue, logger: logger, controller: "volcano", instance: "volcano-host",
 		hushed: func(uid types.UID) bool { return uid == "uid-of-hushed" },
