@@ -36,7 +36,7 @@ const (
 	promptly = 50 * time.Millisecond
 	// collected is the delay before any other job is written, so that the steps of a gang's start make one write.
 	collected = time.Second
-	// grace is how long pods may be missing before it is said.
+	// grace is how long pods or a queue may be missing before it is said.
 	grace = 3 * time.Second
 	// reporter names Caldera as the source of events.
 	reporter = "caldera-scheduler"
@@ -197,13 +197,14 @@ func (w *Writer) step(ctx context.Context) bool {
 	return true
 }
 
-// reason returns why a job waits, as far as it is to be told yet: that pods are missing is said only after their
-// controller had time to create them.
+// reason returns why a job waits, as far as it is to be told yet: that pods or a queue are missing is said only after
+// whoever creates them had time to.
 func (w *Writer) reason(key model.JobKey) model.Reason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.reasons[key]
-	if r.Kind == model.NotEnoughTasks || r.Kind == model.NotEnoughPodsOfTask {
+	switch r.Kind {
+	case model.NotEnoughTasks, model.NotEnoughPodsOfTask, model.QueueNotFound:
 		if wait := grace - w.clock.Since(r.at); wait > 0 {
 			w.queue.AddAfter(key, wait)
 			return model.Reason{}
