@@ -52,7 +52,7 @@ func bindAll(ctx context.Context, kubeconfig string, qps int) error {
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	pods, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	pods, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
 	if err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}

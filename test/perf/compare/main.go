@@ -23,6 +23,7 @@ import (
 type options struct {
 	nodes      []int
 	shapes     []string
+	bound      int
 	contenders []string
 	others     []string
 	queues     int
@@ -60,6 +61,7 @@ and those of --other, which names a program, what pods it is given (plain, alone
 	flags := cmd.Flags()
 	flags.IntSliceVar(&o.nodes, "nodes", []int{1000}, "numbers of nodes, 32 cores and 256Gi each")
 	flags.StringSliceVar(&o.shapes, "gangs", []string{"50x100"}, "how many gangs, and of how many pods, each asking for 1 core and 1Gi")
+	flags.IntVar(&o.bound, "bound", 0, "pods that have their nodes before the scheduler is started, in gangs of 100 where there are gangs")
 	flags.StringSliceVar(&o.contenders, "contenders", []string{"caldera", "stock"}, "what is compared")
 	flags.StringArrayVar(&o.others, "other", nil, "another scheduler to compare, NAME:PODS=COMMAND LINE")
 	flags.IntVar(&o.queues, "queues", 10, "over how many queues of different weights the contender queues spreads the gangs")
@@ -122,10 +124,16 @@ type scenario struct {
 	Nodes int `json:"nodes"`
 	Gangs int `json:"gangs"`
 	Size  int `json:"size"`
+	// Bound is how many pods have a node before the scheduler is started.
+	Bound int `json:"bound,omitempty"`
 }
 
 func (s scenario) String() string {
-	return fmt.Sprintf("%d nodes, %d gangs of %d", s.Nodes, s.Gangs, s.Size)
+	text := fmt.Sprintf("%d nodes, %d gangs of %d", s.Nodes, s.Gangs, s.Size)
+	if s.Bound > 0 {
+		text += fmt.Sprintf(" after %d bound pods", s.Bound)
+	}
+	return text
 }
 
 func (s scenario) pods() int { return s.Gangs * s.Size }
@@ -135,17 +143,17 @@ const coresOfNode = 32
 
 // scenarios are all combinations of nodes and gangs.
 func (o options) scenarios() ([]scenario, error) {
-	if o.runs < 1 || o.qps < 1 {
-		return nil, fmt.Errorf("--runs is %d and --qps %d: both must be at least 1", o.runs, o.qps)
+	if o.runs < 1 || o.qps < 1 || o.bound < 0 {
+		return nil, fmt.Errorf("--runs is %d, --qps %d and --bound %d: they must be at least 1, 1 and 0", o.runs, o.qps, o.bound)
 	}
 	var list []scenario
 	for _, nodes := range o.nodes {
 		for _, shape := range o.shapes {
-			s := scenario{Nodes: nodes}
+			s := scenario{Nodes: nodes, Bound: o.bound}
 			if _, err := fmt.Sscanf(strings.TrimSpace(shape), "%dx%d", &s.Gangs, &s.Size); err != nil || s.Gangs < 1 || s.Size < 1 {
 				return nil, fmt.Errorf("--gangs has %q: write how many gangs and of how many pods, such as 50x100", shape)
 			}
-			if s.pods() > nodes*coresOfNode {
+			if s.pods()+s.Bound > nodes*coresOfNode {
 				return nil, fmt.Errorf("%s: the nodes hold %d pods only", s, nodes*coresOfNode)
 			}
 			list = append(list, s)

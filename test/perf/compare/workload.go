@@ -31,11 +31,10 @@ const (
 
 // creator makes a scenario's objects.
 type creator struct {
-	scenario scenario
-	kind     podKind
-	queues   int
-	kube     kubernetes.Interface
-	volcano  volcanoclient.Interface
+	kind    podKind
+	queues  int
+	kube    kubernetes.Interface
+	volcano volcanoclient.Interface
 }
 
 // create makes the queues, the gangs' PodGroups and all pods.
@@ -48,44 +47,76 @@ func create(ctx context.Context, s scenario, c contender, config *rest.Config) e
 	if err != nil {
 		return err
 	}
-	w := &creator{scenario: s, kind: c.pods, queues: c.queues, kube: kube, volcano: groups}
+	w := &creator{kind: c.pods, queues: c.queues, kube: kube, volcano: groups}
 	for i := range w.queues {
 		queue := &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: queueName(i)}, Spec: volcano.QueueSpec{Weight: int32(i + 1)}}
 		if _, err := groups.SchedulingV1beta1().Queues().Create(ctx, queue, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating queue %s: %w", queue.Name, err)
 		}
 	}
+	nodes, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	err = w.gangs(ctx, (s.Bound+boundSize-1)/boundSize, func(i int) gang {
+		return gang{name: fmt.Sprintf("bound-%05d", i), number: i, size: min(boundSize, s.Bound-i*boundSize), on: nodes.Items}
+	})
+	if err != nil {
+		return err
+	}
+	return w.gangs(ctx, s.Gangs, func(i int) gang {
+		return gang{name: fmt.Sprintf("gang-%05d", i), number: i, size: s.Size}
+	})
+}
+
+// boundSize is the size of the gangs that run before the scheduler does.
+const boundSize = 100
+
+// gang is what is created of one gang.
+type gang struct {
+	name         string
+	number, size int
+	// on are the nodes over which its pods are spread; none: the pods have no nodes yet.
+	on []corev1.Node
+}
+
+// gangs makes n gangs, many at a time.
+func (w *creator) gangs(ctx context.Context, n int, of func(i int) gang) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	workqueue.ParallelizeUntil(ctx, creators, s.Gangs, func(g int) {
-		if err := w.gang(ctx, g); err != nil {
-			cancel(fmt.Errorf("creating gang %d: %w", g, err))
+	workqueue.ParallelizeUntil(ctx, creators, n, func(i int) {
+		g := of(i)
+		if err := w.create(ctx, g); err != nil {
+			cancel(fmt.Errorf("creating gang %s: %w", g.name, err))
 		}
 	})
 	return context.Cause(ctx)
 }
 
-// gang makes a gang's PodGroup, if it has one, and its pods.
-func (w *creator) gang(ctx context.Context, g int) error {
-	name := fmt.Sprintf("gang-%05d", g)
-	meta := metav1.ObjectMeta{Name: name}
+// create makes a gang's PodGroup, if it has one, and its pods.
+func (w *creator) create(ctx context.Context, g gang) error {
+	meta := metav1.ObjectMeta{Name: g.name}
 	var err error
 	switch w.kind {
 	case volcanoPods:
-		group := &volcano.PodGroup{ObjectMeta: meta, Spec: volcano.PodGroupSpec{MinMember: int32(w.scenario.Size)}}
+		group := &volcano.PodGroup{ObjectMeta: meta, Spec: volcano.PodGroupSpec{MinMember: int32(g.size)}}
 		if w.queues > 0 {
-			group.Spec.Queue = queueName(g % w.queues)
+			group.Spec.Queue = queueName(g.number % w.queues)
 		}
 		_, err = w.volcano.SchedulingV1beta1().PodGroups(namespace).Create(ctx, group, metav1.CreateOptions{})
 	case nativePods:
 		group := &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{
-			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(w.scenario.Size)}},
+			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(g.size)}},
 		}}
 		_, err = w.kube.SchedulingV1beta1().PodGroups(namespace).Create(ctx, group, metav1.CreateOptions{})
 	case plainPods, alonePods:
 	}
-	for i := 0; i < w.scenario.Size && err == nil; i++ {
-		_, err = w.kube.CoreV1().Pods(namespace).Create(ctx, w.pod(name, i), metav1.CreateOptions{})
+	for i := 0; i < g.size && err == nil; i++ {
+		pod := w.pod(g.name, i)
+		if len(g.on) > 0 {
+			pod.Spec.NodeName = g.on[(g.number*boundSize+i)%len(g.on)].Name
+		}
+		_, err = w.kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 	}
 	return err
 }
