@@ -48,8 +48,8 @@ type class struct {
 	seen int
 	// exhausted: every node has been looked at and none is left.
 	exhausted bool
-	// trustRequests: a node whose idle resources are below the request is refused without running the filters. It is
-	// checked once that the filters agree.
+	// trustRequests: a node whose idle resources are below the request is refused without running the filters; valid once
+	// checkedRequests.
 	trustRequests, checkedRequests bool
 	// shortages are what nodes without room are said to lack, by the set of positions in the request.
 	shortages map[uint64][]string
@@ -65,12 +65,11 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c := &class{
 		attempt: a, pod: t.Pod, podInfo: info, task: t, kind: a.arrangement.kindOf(t),
-		state:         p.NewState(),
-		canFail:       p.ReservationCanFail(t.Pod),
-		heap:          newCandidates(),
-		entries:       map[int]*candidate{},
-		trustRequests: true,
-		shortages:     map[uint64][]string{},
+		state:     p.NewState(),
+		canFail:   p.ReservationCanFail(t.Pod),
+		heap:      newCandidates(),
+		entries:   map[int]*candidate{},
+		shortages: map[uint64][]string{},
 	}
 	MarkPlan(c.state, a.job)
 	c.demand()
@@ -285,7 +284,7 @@ func (c *class) renew(ctx context.Context, e *candidate) error {
 // admit filters a candidate again and removes it when it no longer fits.
 func (c *class) admit(ctx context.Context, e *candidate) bool {
 	e.see(c.attempt.overlay)
-	if room(e.info, c.task.Request) > 0 || !c.trustRequests {
+	if c.places(ctx, e.info) > 0 {
 		status := c.runFilters(ctx, e.info)
 		if status.IsSuccess() {
 			return true

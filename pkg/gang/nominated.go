@@ -51,7 +51,7 @@ func (a *attempt) kept(ctx context.Context, c *class, t *model.Task) *candidate 
 	if node < 0 || !c.allowed(node) {
 		return nil
 	}
-	if info := a.overlay.at(node); room(info, t.Request) == 0 && c.trustRequests || !c.runFilters(ctx, info).IsSuccess() {
+	if info := a.overlay.at(node); c.places(ctx, info) == 0 || !c.runFilters(ctx, info).IsSuccess() {
 		return nil
 	}
 	return newCandidate(a.overlay, node)

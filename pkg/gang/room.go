@@ -75,21 +75,45 @@ func shortages(request resource.Vector, short uint64) []string {
 	return reasons
 }
 
-// hopeless adds up the room of all nodes and reports whether it is below what the class must place. It also makes sure,
-// on the first node without room, that the filters agree with the arithmetic.
-func (c *class) hopeless(ctx context.Context) bool {
-	if !c.checkedRequests {
-		c.checkRequests(ctx)
+// places is how many pods of the class a node can hold at most, and 0 when it is refused for lack of room.
+func (c *class) places(ctx context.Context, info fwk.NodeInfo) int {
+	n := room(info, c.task.Request)
+	if n == 0 && !c.refusedForRoom(ctx, info) {
+		return 1
 	}
-	if !c.trustRequests || c.needed == 0 {
+	return n
+}
+
+// refusedForRoom reports whether a node without room for the request is refused without running the filters. It makes sure on the
+// first such node that the filters agree: some profiles see no obstacle (NodeResourcesFit disabled or told to ignore the resource).
+func (c *class) refusedForRoom(ctx context.Context, info fwk.NodeInfo) bool {
+	if !c.checkedRequests {
+		c.checkedRequests = true
+		// The node may also be refused for another reason; then the arithmetic stays on, and does no harm.
+		c.trustRequests = !c.runFilters(ctx, info).IsSuccess()
+	}
+	return c.trustRequests
+}
+
+// hopeless adds up the room of all nodes and reports whether it is below what the class must place.
+func (c *class) hopeless(ctx context.Context) bool {
+	if c.needed == 0 {
 		return false
 	}
 	places := 0
+	var full fwk.NodeInfo
 	for i := range c.size() {
-		node := c.node(i)
-		if places += room(c.attempt.overlay.at(node), c.task.Request); places >= c.needed {
+		info := c.attempt.overlay.at(c.node(i))
+		n := room(info, c.task.Request)
+		if n == 0 && full == nil {
+			full = info
+		}
+		if places += n; places >= c.needed {
 			return false
 		}
+	}
+	if full != nil && !c.refusedForRoom(ctx, full) {
+		return false
 	}
 	for i := range c.size() {
 		node := c.node(i)
@@ -97,21 +121,4 @@ func (c *class) hopeless(ctx context.Context) bool {
 	}
 	c.attempt.short, c.attempt.bound = c, len(c.attempt.placed)+places
 	return true
-}
-
-// checkRequests turns the arithmetic off for profiles in which a node without room for the request is no obstacle
-// (NodeResourcesFit disabled or told to ignore the resource).
-func (c *class) checkRequests(ctx context.Context) {
-	c.checkedRequests = true
-	for i := range c.size() {
-		node := c.node(i)
-		info := c.attempt.overlay.at(node)
-		if room(info, c.task.Request) > 0 {
-			continue
-		}
-		// The node may also be refused for another reason; then the arithmetic stays on, and does no harm.
-		status := c.runFilters(ctx, info)
-		c.trustRequests = !status.IsSuccess()
-		return
-	}
 }

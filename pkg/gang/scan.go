@@ -72,22 +72,23 @@ type verdict struct {
 // filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked.
 func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 	results := make([]verdict, len(nodes))
+	for i, node := range nodes {
+		results[i].places = c.places(ctx, c.attempt.overlay.at(node))
+	}
 	var failure atomic.Pointer[fwk.Status]
 	f := c.attempt.planner.Framework
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f.Parallelizer().Until(ctx, len(nodes), func(i int) {
-		info := c.attempt.overlay.at(nodes[i])
-		places := room(info, c.task.Request)
-		if places == 0 && c.trustRequests {
+		if results[i].places == 0 {
 			return
 		}
-		status := c.runFilters(ctx, info)
+		status := c.runFilters(ctx, c.attempt.overlay.at(nodes[i]))
 		if status.Code() == fwk.Error {
 			failure.Store(status)
 			cancel()
 		}
-		results[i] = verdict{places: max(1, places), status: status}
+		results[i].status = status
 	}, "GangFilter")
 	if status := failure.Load(); status != nil {
 		return nil, fmt.Errorf("filtering nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
