@@ -1,0 +1,91 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/scheduler"
+	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+)
+
+// Binds are the pods of a namespace as the scheduler saw them. The harness counts once a second, which is too coarse for a
+// workload of a few seconds, and does not say when the first pod was bound.
+type Binds struct {
+	Created int `json:"created"`
+	Bound   int `json:"bound"`
+	// FirstBind and LastBind are in seconds since the first pod was created.
+	FirstBind float64 `json:"firstBind"`
+	LastBind  float64 `json:"lastBind"`
+}
+
+// watcher follows the pods through the scheduler's own informer, so that it costs the API server nothing.
+type watcher struct {
+	once sync.Once
+	// mu guards what follows.
+	mu         sync.Mutex
+	namespaces map[string]*Binds
+	first      map[string]time.Time // when the first pod of a namespace was seen
+}
+
+// start begins to watch when the workload has created its first nodes.
+func (w *watcher) start(_ ktesting.TContext, sched *scheduler.Scheduler, _ *perf.Workload, _ *corev1.NodeList) error {
+	var err error
+	w.once.Do(func() {
+		w.namespaces, w.first = map[string]*Binds{}, map[string]time.Time{}
+		for _, profile := range sched.Profiles {
+			_, err = profile.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+				AddFunc:    func(obj any) { w.see(nil, obj, time.Now()) },
+				UpdateFunc: func(old, obj any) { w.see(old, obj, time.Now()) },
+			})
+			return
+		}
+	})
+	return err
+}
+
+// see takes note of a pod that is new, or was changed from what it was.
+func (w *watcher) see(old, obj any, now time.Time) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	before, _ := old.(*corev1.Pod)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	binds := w.namespaces[pod.Namespace]
+	if binds == nil {
+		binds = &Binds{}
+		w.namespaces[pod.Namespace], w.first[pod.Namespace] = binds, now
+	}
+	if before == nil {
+		binds.Created++
+	}
+	if pod.Spec.NodeName == "" || before != nil && before.Spec.NodeName != "" {
+		return
+	}
+	binds.Bound++
+	binds.LastBind = now.Sub(w.first[pod.Namespace]).Seconds()
+	if binds.Bound == 1 {
+		binds.FirstBind = binds.LastBind
+	}
+}
+
+// write writes what was seen, by namespace.
+func (w *watcher) write(file string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	data, err := json.MarshalIndent(w.namespaces, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the binds: %w", err)
+	}
+	return os.WriteFile(file, data, 0o644)
+}
