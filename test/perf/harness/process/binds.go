@@ -12,9 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/kubernetes/pkg/scheduler"
-	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
-	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
 // Binds are the pods of a namespace as the scheduler saw them. The harness counts once a second, which is too coarse for a
@@ -27,27 +24,23 @@ type Binds struct {
 	LastBind  float64 `json:"lastBind"`
 }
 
-// watcher follows the pods through the scheduler's own informer, so that it costs the API server nothing.
+// watcher follows the pods.
 type watcher struct {
-	once sync.Once
 	// mu guards what follows.
 	mu         sync.Mutex
 	namespaces map[string]*Binds
 	first      map[string]time.Time // when the first pod of a namespace was seen
 }
 
-// start begins to watch when the workload has created its first nodes.
-func (w *watcher) start(_ ktesting.TContext, sched *scheduler.Scheduler, _ *perf.Workload, _ *corev1.NodeList) error {
-	var err error
-	w.once.Do(func() {
-		w.namespaces, w.first = map[string]*Binds{}, map[string]time.Time{}
-		for _, profile := range sched.Profiles {
-			_, err = profile.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-				AddFunc:    func(obj any) { w.see(nil, obj, time.Now()) },
-				UpdateFunc: func(old, obj any) { w.see(old, obj, time.Now()) },
-			})
-			return
-		}
+func newWatcher() *watcher {
+	return &watcher{namespaces: map[string]*Binds{}, first: map[string]time.Time{}}
+}
+
+// follow watches through the scheduler's own informer, so that it costs the API server nothing.
+func (w *watcher) follow(pods cache.SharedIndexInformer) error {
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { w.see(nil, obj, time.Now()) },
+		UpdateFunc: func(old, obj any) { w.see(old, obj, time.Now()) },
 	})
 	return err
 }

@@ -12,11 +12,14 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
@@ -30,12 +33,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
 
-const (
-	// patience is how long the pods of one step of a workload may take to be bound.
-	patience = 5 * time.Minute
-	// servedWithin is how long the API server may take to serve a definition.
-	servedWithin = 30 * time.Second
-)
+// servedWithin is how long the API server may take to serve a definition.
+const servedWithin = 30 * time.Second
 
 // Options say what to measure.
 type Options struct {
@@ -43,6 +42,10 @@ type Options struct {
 	Workload string
 	// Caldera compiles our plugins into the scheduler, whose configuration is up to the workload.
 	Caldera bool
+	// Kubelets has pods run when they are bound.
+	Kubelets bool
+	// Patience is how long the pods of one step of the workload may take to be bound.
+	Patience time.Duration
 	// Binds is the file that Binds are written to.
 	Binds string
 }
@@ -54,13 +57,37 @@ func Run(b *testing.B, o Options) {
 		command.SetFeatureDefaults()
 		registry = withDefinitions(caldera())
 	}
-	watched := &watcher{}
+	watched := newWatcher()
 	perf.RunBenchmarkPerfScheduling(b, o.Workload, "caldera", registry,
-		perf.WithPodsSchedulingTimeout(patience),
+		perf.WithPodsSchedulingTimeout(o.Patience),
 		perf.WithPrepareFn(func(ctx ktesting.TContext) error { return define(ctx, ctx.RESTConfig()) }),
-		perf.WithNodeUpdateFn(watched.start))
+		perf.WithNodeUpdateFn(onceThereAreNodes(func(ctx context.Context, profile framework.Framework) error {
+			pods := profile.SharedInformerFactory().Core().V1().Pods().Informer()
+			if err := watched.follow(pods); err != nil || !o.Kubelets {
+				return err
+			}
+			return runPods(ctx, profile.ClientSet(), pods)
+		})))
 	if err := watched.write(o.Binds); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// onceThereAreNodes calls a function when the workload has created its first nodes, with one of the scheduler's profiles. It is
+// the only hook of the harness that has the scheduler.
+func onceThereAreNodes(do func(context.Context, framework.Framework) error) perf.NodeUpdateFn {
+	done := false
+	return func(ctx ktesting.TContext, sched *scheduler.Scheduler, _ *perf.Workload, _ *corev1.NodeList) error {
+		for _, profile := range sched.Profiles {
+			if done {
+				break
+			}
+			done = true
+			if err := do(ctx, profile); err != nil {
+				return fmt.Errorf("following the pods: %w", err)
+			}
+		}
+		return nil
 	}
 }
 

@@ -23,6 +23,8 @@ var options process.Options
 func TestMain(m *testing.M) {
 	flag.StringVar(&options.Workload, "workload", "", "file of the workload to measure")
 	flag.BoolVar(&options.Caldera, "caldera", false, "compile Caldera's plugins into the scheduler")
+	flag.BoolVar(&options.Kubelets, "kubelets", false, "have pods run when they are bound")
+	flag.DurationVar(&options.Patience, "patience", time.Minute, "how long the pods of one step may take to be bound")
 	flag.StringVar(&options.Binds, "binds", "", "file to write the times of binds to")
 	if err := perf.InitTests(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

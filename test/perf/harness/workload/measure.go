@@ -27,8 +27,6 @@ const (
 	ours   = "test/perf/harness/workload/ours"
 	// file is what a directory of workloads has them in.
 	file = "performance-config.yaml"
-	// grace is how long a process may take to give up after its time is over.
-	grace = time.Minute
 )
 
 // Runner measures.
@@ -119,7 +117,7 @@ func (r *Runner) measure(ctx context.Context, w Workload, s Scheduler, dir strin
 	if err := w.writeTo(dir, home, s); err != nil {
 		return Figures{}, err
 	}
-	if err := r.start(ctx, dir, home, s != Stock); err != nil {
+	if err := r.start(ctx, w, s, dir, home); err != nil {
 		return Figures{}, err
 	}
 	return read(dir)
@@ -158,7 +156,7 @@ func (w Workload) writeTo(dir, home string, s Scheduler) error {
 }
 
 // start runs the process that measures until it has ended, and all that it started. Templates are found from home.
-func (r *Runner) start(ctx context.Context, dir, home string, caldera bool) error {
+func (r *Runner) start(ctx context.Context, w Workload, s Scheduler, dir, home string) error {
 	temp, err := os.MkdirTemp(r.Temp, "perf")
 	if err != nil {
 		return err
@@ -169,12 +167,15 @@ func (r *Runner) start(ctx context.Context, dir, home string, caldera bool) erro
 		return err
 	}
 	defer log.Close() //nolint:errcheck // the child has written what it had to say
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout+grace, fmt.Errorf("it did not end within %v", r.Timeout+grace))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("it did not end within %v", r.Timeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.Binary,
-		"-test.run=^$", "-test.bench=^BenchmarkWorkload$", "-test.benchtime=1x", "-test.timeout="+r.Timeout.String(),
+		"-test.run=^$", "-test.bench=^BenchmarkWorkload$", "-test.benchtime=1x",
 		"-perf-scheduling-label-filter=", "-data-items-dir="+dir,
-		"-workload="+filepath.Join(dir, workloadFile), "-binds="+filepath.Join(dir, bindsFile), fmt.Sprintf("-caldera=%t", caldera))
+		"-workload="+filepath.Join(dir, workloadFile), "-binds="+filepath.Join(dir, bindsFile),
+		fmt.Sprintf("-caldera=%t", s != Stock), fmt.Sprintf("-kubelets=%t", w.Kubelets),
+		// A step that does not end tells more than a process that is killed.
+		"-patience="+(r.Timeout/2).String())
 	cmd.Dir, cmd.Stdout, cmd.Stderr = home, log, log
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "PATH="+r.Bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	// A group of its own, so that an etcd whose parent was killed can be ended, too.
@@ -193,7 +194,7 @@ func (r *Runner) start(ctx context.Context, dir, home string, caldera bool) erro
 	return nil
 }
 
-// failure is what a log says of the failure: the lines from the verdict on, else the last ones.
+// failure is what a log says of the failure: what the harness calls an error, a panic, or else the last lines.
 func failure(log string) string {
 	const most = 15
 	data, err := os.ReadFile(log)
@@ -202,7 +203,7 @@ func failure(log string) string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	verdict := slices.IndexFunc(lines, func(line string) bool {
-		return strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "panic: ")
+		return strings.Contains(line, "FATAL ERROR:") || strings.HasPrefix(line, "panic: ")
 	})
 	if verdict < 0 {
 		verdict = max(0, len(lines)-most)

@@ -41,6 +41,8 @@ type Workload struct {
 	Schedulers []Scheduler `json:"schedulers"`
 	// Conf is the volcano-scheduler.conf by which Batch is run; empty: the tiers and actions that it has by default.
 	Conf string `json:"conf,omitempty"`
+	// Kubelets has pods run when they are bound, as they must to be evicted.
+	Kubelets bool `json:"kubelets,omitempty"`
 }
 
 //go:embed list.yaml
