@@ -33,6 +33,7 @@ type options struct {
 	out        string
 	temp       string
 	timeout    time.Duration
+	profile    bool
 }
 
 func main() {
@@ -52,6 +53,7 @@ func main() {
 	flags.StringVar(&o.out, "out", filepath.Join("_output", "perf"), "directory for what the harness finds, as JSON, and for logs")
 	flags.StringVar(&o.temp, "temp", memory(), "directory for the files of etcd and the API server; its disk should be memory")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long one run may take")
+	flags.BoolVar(&o.profile, "profile", false, "keep CPU profiles, too, of all that runs in the process: API server, scheduler and harness")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := cmd.ExecuteContext(ctx)
 	stop()
@@ -78,7 +80,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "building etcd and the harness (a first build takes minutes)")
-	runner := &workload.Runner{Out: o.out, Temp: o.temp, Timeout: o.timeout}
+	runner := &workload.Runner{Out: o.out, Temp: o.temp, Timeout: o.timeout, Profile: o.profile}
 	if err := runner.Build(ctx, filepath.Join("_output", "bin")); err != nil {
 		return err
 	}

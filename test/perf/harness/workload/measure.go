@@ -44,6 +44,8 @@ type Runner struct {
 	Temp string
 	// Timeout is how long one measurement may take.
 	Timeout time.Duration
+	// Profile keeps a CPU profile of the process beside what was found: API server, scheduler and harness.
+	Profile bool
 }
 
 // Prepare builds etcd into a directory, from the version that the module has, and finds the workloads.
@@ -175,7 +177,7 @@ func (r *Runner) start(ctx context.Context, w Workload, s Scheduler, dir, home s
 		"-workload="+filepath.Join(dir, workloadFile), "-binds="+filepath.Join(dir, bindsFile),
 		fmt.Sprintf("-caldera=%t", s != Stock), fmt.Sprintf("-kubelets=%t", w.Kubelets),
 		// A step that does not end tells more than a process that is killed.
-		"-patience="+(r.Timeout/2).String())
+		"-patience="+(r.Timeout/2).String(), fmt.Sprintf("-perf-cpuprofile=%t", r.Profile))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = home, log, log
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "PATH="+r.Bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	// A group of its own, so that an etcd whose parent was killed can be ended, too.
