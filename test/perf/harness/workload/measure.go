@@ -57,6 +57,11 @@ func (r *Runner) Prepare(ctx context.Context, bin string) error {
 	if _, err := goCommand(ctx, "build", "-o", filepath.Join(r.Bin, "etcd"), etcd); err != nil {
 		return err
 	}
+	return r.find(ctx)
+}
+
+// find finds the workloads.
+func (r *Runner) find(ctx context.Context) error {
 	kubernetes, err := goCommand(ctx, "list", "-m", "-f", "{{.Dir}}", upstream)
 	if err != nil {
 		return err
@@ -112,10 +117,7 @@ func (r *Runner) measure(ctx context.Context, w Workload, s Scheduler, dir strin
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Figures{}, err
 	}
-	home := r.Ours
-	if w.Upstream != "" {
-		home = filepath.Join(r.Upstream, w.Upstream)
-	}
+	home := r.home(w)
 	if err := w.writeTo(dir, home, s); err != nil {
 		return Figures{}, err
 	}
@@ -123,6 +125,14 @@ func (r *Runner) measure(ctx context.Context, w Workload, s Scheduler, dir strin
 		return Figures{}, err
 	}
 	return read(dir)
+}
+
+// home is the directory of a workload, from which it names its templates.
+func (r *Runner) home(w Workload) string {
+	if w.Upstream == "" {
+		return r.Ours
+	}
+	return filepath.Join(r.Upstream, w.Upstream)
 }
 
 // The files of a measurement, besides those that the harness names.
