@@ -12,28 +12,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
-)
 
-// Binds are the pods of a namespace as the scheduler saw them. The harness counts once a second, which is too coarse for a
-// workload of a few seconds, and does not say when the first pod was bound.
-type Binds struct {
-	Created int `json:"created"`
-	Bound   int `json:"bound"`
-	// FirstBind and LastBind are in seconds since the first pod was created.
-	FirstBind float64 `json:"firstBind"`
-	LastBind  float64 `json:"lastBind"`
-}
+	"github.com/caldera-scheduler/caldera/test/perf/harness/workload"
+)
 
 // watcher follows the pods.
 type watcher struct {
 	// mu guards what follows.
 	mu         sync.Mutex
-	namespaces map[string]*Binds
+	namespaces map[string]*workload.Binds
 	first      map[string]time.Time // when the first pod of a namespace was seen
 }
 
 func newWatcher() *watcher {
-	return &watcher{namespaces: map[string]*Binds{}, first: map[string]time.Time{}}
+	return &watcher{namespaces: map[string]*workload.Binds{}, first: map[string]time.Time{}}
 }
 
 // follow watches through the scheduler's own informer, so that it costs the API server nothing.
@@ -56,7 +48,7 @@ func (w *watcher) see(old, obj any, now time.Time) {
 	defer w.mu.Unlock()
 	binds := w.namespaces[pod.Namespace]
 	if binds == nil {
-		binds = &Binds{}
+		binds = &workload.Binds{}
 		w.namespaces[pod.Namespace], w.first[pod.Namespace] = binds, now
 	}
 	if before == nil {

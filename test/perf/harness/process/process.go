@@ -46,7 +46,7 @@ type Options struct {
 	Kubelets bool
 	// Patience is how long the pods of one step of the workload may take to be bound.
 	Patience time.Duration
-	// Binds is the file that Binds are written to.
+	// Binds is the file that workload.Binds are written to, by namespace.
 	Binds string
 }
 

@@ -32,10 +32,12 @@ type items struct {
 	} `json:"dataItems"`
 }
 
-// binds is what the measuring process writes about a namespace.
-type binds struct {
-	Created   int     `json:"created"`
-	Bound     int     `json:"bound"`
+// Binds are the pods of a namespace as the scheduler saw them. The harness counts once a second, which is too coarse for a
+// workload of a few seconds, and does not say when the first pod was bound.
+type Binds struct {
+	Created int `json:"created"`
+	Bound   int `json:"bound"`
+	// FirstBind and LastBind are in seconds since the first pod was created.
 	FirstBind float64 `json:"firstBind"`
 	LastBind  float64 `json:"lastBind"`
 }
@@ -53,7 +55,7 @@ func read(dir string) (Figures, error) {
 	if err := readJSON(files[0], &harness); err != nil {
 		return Figures{}, err
 	}
-	namespaces := map[string]binds{}
+	namespaces := map[string]Binds{}
 	if err := readJSON(filepath.Join(dir, bindsFile), &namespaces); err != nil {
 		return Figures{}, err
 	}
