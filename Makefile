@@ -31,10 +31,12 @@ VERSION_LDFLAGS := $(foreach v,$(VERSION_VALUES),-X k8s.io/component-base/versio
 BUILD := go build -ldflags '$(VERSION_LDFLAGS)'
 
 # A package that links the API server takes minutes to build a second time for the race detector. Such packages are the
-# local control plane, which serves the tests as a child process; their own tests run without the detector.
+# local control plane, which serves the tests as a child process, and upstream's harness; their own tests run without the
+# detector.
 CONTROL_PLANE := k8s.io/kubernetes/cmd/kube-apiserver/app
-# $(call packages,CONDITION): prints the packages for which the template condition holds; $$heavy: links the API server.
-packages = go list -f '{{$$heavy := false}}{{range .Deps}}{{if eq . "$(CONTROL_PLANE)"}}{{$$heavy = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' ./cmd/... ./hack/... ./pkg/...
+CODE := ./cmd/... ./hack/... ./pkg/...
+# $(call packages,CONDITION,PATTERNS): prints the packages for which the template condition holds; $$heavy: links the API server.
+packages = go list -f '{{$$heavy := false}}{{range .Deps}}{{if eq . "$(CONTROL_PLANE)"}}{{$$heavy = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' $(2)
 
 GO_DIRS := $(wildcard cmd hack manifests pkg test)
 GENERATED := manifests/crds manifests/crds-optional ':(glob)pkg/apis/config/**/zz_generated.*.go'
@@ -63,18 +65,23 @@ test: verify-format test-unit test-integration ## Run what CI runs: format, unit
 
 .PHONY: test-unit
 test-unit: ## Run the tests next to the code, with the race detector
-	packages=$$($(call packages,not $$heavy)); $(RACE) $$packages
+	packages=$$($(call packages,not $$heavy,$(CODE))); $(RACE) $$packages
 
 .PHONY: test-integration
 test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run the tests on a real etcd and kube-apiserver, and those of the manifests
-	packages=$$($(call packages,and $$heavy (or .TestGoFiles .XTestGoFiles))); \
+	packages=$$($(call packages,and $$heavy (or .TestGoFiles .XTestGoFiles),$(CODE) ./test/...)); \
 	if [[ -n $$packages ]]; then go test -shuffle=on $$packages; fi
 	@# One package at a time: each starts clusters of its own.
-	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 1 -timeout 40m ./test/...
+	packages=$$($(call packages,not $$heavy,./test/...)); \
+	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 1 -timeout 40m $$packages
 
 .PHONY: soak
 soak: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let queues evict from each other for half an hour and judge it; SOAK="--conf capacity --seed 2" sets flags
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/soak $(SOAK)
+
+.PHONY: perf
+perf: ## Measure the workloads of upstream's scheduler_perf, and ours, against stock; PERF="--only Gangs --runs 5" sets flags
+	go run ./test/perf/harness $(PERF)
 
 .PHONY: bench
 bench: ## Run the benchmarks

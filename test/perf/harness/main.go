@@ -1,0 +1,161 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command harness measures the workloads of upstream's scheduler_perf, and ours of the same kind, with stock kube-scheduler
+// and with Caldera compiled into it: in turn, each run in a process with an etcd and an API server of its own.
+//
+//	go run ./test/perf/harness --only 'SchedulingBasic|Gangs' --runs 3
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caldera-scheduler/caldera/test/perf/harness/workload"
+)
+
+// options are the command's flags.
+type options struct {
+	only       string
+	schedulers []string
+	runs       int
+	tiny       bool
+	out        string
+	temp       string
+	timeout    time.Duration
+	profile    bool
+}
+
+func main() {
+	var o options
+	cmd := &cobra.Command{
+		Use:          "harness",
+		Short:        "Measure the workloads of scheduler_perf with stock kube-scheduler and with Caldera",
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.only, "only", "", "measure only workloads whose name, such as SchedulingBasic/5000Nodes_10000Pods, this regular expression matches")
+	flags.StringSliceVar(&o.schedulers, "schedulers", nil, "measure only these: stock, compiled-in, batch")
+	flags.IntVar(&o.runs, "runs", 3, "counted runs of each scheduler")
+	flags.BoolVar(&o.tiny, "tiny", false, "measure the tiny workload of each case, to see that all is well")
+	flags.StringVar(&o.out, "out", filepath.Join("_output", "perf"), "directory for what the harness finds, as JSON, and for logs")
+	flags.StringVar(&o.temp, "temp", memory(), "directory for the files of etcd and the API server; its disk should be memory")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long one run may take")
+	flags.BoolVar(&o.profile, "profile", false, "keep CPU profiles, too, of all that runs in the process: API server, scheduler and harness")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := cmd.ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+// memory is where Linux keeps files in memory; elsewhere it is where temporary files are.
+func memory() string {
+	const shared = "/dev/shm"
+	if info, err := os.Stat(shared); err == nil && info.IsDir() {
+		return shared
+	}
+	return os.TempDir()
+}
+
+func run(ctx context.Context, o options) error {
+	if o.runs < 1 {
+		return errors.New("--runs must be at least 1")
+	}
+	workloads, err := choose(o)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "building etcd and the harness (a first build takes minutes)")
+	runner := &workload.Runner{Out: o.out, Temp: o.temp, Timeout: o.timeout, Profile: o.profile}
+	if err := runner.Build(ctx, filepath.Join("_output", "bin")); err != nil {
+		return err
+	}
+	table := newTable(os.Stdout, o.runs)
+	var failed []error
+	for _, w := range workloads {
+		runs, err := measure(ctx, runner, w, o.runs)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			failed = append(failed, err)
+		}
+		table.add(w, runs)
+	}
+	return errors.Join(table.write(filepath.Join(o.out, "table.md")), errors.Join(failed...))
+}
+
+// choose returns what of the list is to be measured.
+func choose(o options) ([]workload.Workload, error) {
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return nil, fmt.Errorf("--only: %w", err)
+	}
+	all, err := workload.List()
+	if err != nil {
+		return nil, err
+	}
+	var chosen []workload.Workload
+	for _, w := range all {
+		if o.tiny {
+			w = w.Smallest()
+		}
+		if len(o.schedulers) > 0 {
+			w.Schedulers = slices.DeleteFunc(slices.Clone(w.Schedulers), func(s workload.Scheduler) bool {
+				return !slices.Contains(o.schedulers, string(s))
+			})
+		}
+		if only.MatchString(w.String()) && w.Name != "" && len(w.Schedulers) > 0 {
+			chosen = append(chosen, w)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("--only %q and --schedulers %q leave nothing to measure; see test/perf/harness/workload/list.yaml", o.only, o.schedulers)
+	}
+	return chosen, nil
+}
+
+// measure runs a workload with each scheduler in turn. A scheduler that failed is not run again; its runs are left out.
+func measure(ctx context.Context, r *workload.Runner, w workload.Workload, runs int) (map[workload.Scheduler][]workload.Figures, error) {
+	results := map[workload.Scheduler][]workload.Figures{}
+	failed := map[workload.Scheduler]error{}
+	for i := range runs {
+		for _, s := range w.Schedulers {
+			if failed[s] != nil {
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "%s, run %d of %d: %s\n", w, i+1, runs, s)
+			f, err := r.Measure(ctx, w, s, i+1)
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			if err != nil {
+				failed[s] = err
+				delete(results, s)
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "  %d pods, %.0f pods/s, first bind after %.0f ms\n", f.Bound, f.Rate, f.FirstBind*1000)
+			results[s] = append(results[s], f)
+		}
+	}
+	var errs []error
+	for _, s := range w.Schedulers {
+		errs = append(errs, failed[s])
+	}
+	return results, errors.Join(errs...)
+}

@@ -1,0 +1,98 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/caldera-scheduler/caldera/test/perf/harness/workload"
+)
+
+// table is what comes out, as Markdown: printed row by row, and kept.
+type table struct {
+	out   io.Writer
+	lines []byte
+}
+
+const unknown = "-"
+
+func newTable(out io.Writer, runs int) *table {
+	t := &table{out: out}
+	t.line("Medians of %d runs; ratios are medians of run pairs.\n", runs)
+	t.line("| workload | scheduler | pods | pods/s | of stock | SchedulingThroughput | of stock | first bind |")
+	t.line("|---|---|---|---|---|---|---|---|")
+	return t
+}
+
+func (t *table) line(format string, args ...any) {
+	line := fmt.Appendf(nil, format+"\n", args...)
+	fmt.Fprintf(t.out, "%s", line)
+	t.lines = append(t.lines, line...)
+}
+
+// add adds the rows of a workload, one a scheduler.
+func (t *table) add(w workload.Workload, runs map[workload.Scheduler][]workload.Figures) {
+	rate := func(f workload.Figures) float64 { return f.Rate }
+	throughput := func(f workload.Figures) float64 { return f.Throughput }
+	name := w.String()
+	for _, s := range w.Schedulers {
+		got := runs[s]
+		if len(got) == 0 {
+			t.line("| %s | %s | failed | | | | | |", name, s)
+			name = ""
+			continue
+		}
+		var stock []workload.Figures
+		if s != workload.Stock {
+			stock = runs[workload.Stock]
+		}
+		t.line("| %s | %s | %d | %s | %s | %s | %s | %.0f ms |", name, s, got[0].Bound,
+			whole(median(got, rate)), ratio(got, stock, rate), whole(median(got, throughput)), ratio(got, stock, throughput),
+			1000*median(got, func(f workload.Figures) float64 { return f.FirstBind }))
+		name = ""
+	}
+}
+
+// write keeps the table in a file.
+func (t *table) write(name string) error { return os.WriteFile(name, t.lines, 0o644) }
+
+// whole is a number without digits after the point; 0 is none.
+func whole(v float64) string {
+	if v == 0 {
+		return unknown
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// ratio is the median of how our runs stand to stock's of the same round.
+func ratio(ours, stock []workload.Figures, of func(workload.Figures) float64) string {
+	var pairs []float64
+	for i := range min(len(ours), len(stock)) {
+		if of(ours[i]) > 0 && of(stock[i]) > 0 {
+			pairs = append(pairs, of(ours[i])/of(stock[i]))
+		}
+	}
+	if len(pairs) == 0 {
+		return unknown
+	}
+	return fmt.Sprintf("%.2f", middle(pairs))
+}
+
+func median(runs []workload.Figures, of func(workload.Figures) float64) float64 {
+	values := make([]float64, len(runs))
+	for i, f := range runs {
+		values[i] = of(f)
+	}
+	return middle(values)
+}
+
+// middle is the median; of an even number of values it is between the two in the middle.
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
