@@ -204,15 +204,15 @@ func (c *class) best(ctx context.Context) (*candidate, error) {
 		return nil, err
 	}
 	for {
-		for c.heap.Len() > 0 {
+		if err := c.scores.settle(ctx, c); err != nil {
+			return nil, err
+		}
+		if c.heap.Len() > 0 {
 			e := c.heap.Top()
-			if e.checked == len(c.attempt.overlay.added) || !c.looksAround {
+			if e.checked == len(c.attempt.overlay.added) || !c.looksAround || c.admit(ctx, e) {
 				return e, nil
 			}
-			if !c.admit(ctx, e) {
-				continue
-			}
-			return e, nil
+			continue
 		}
 		again, err := c.retry(ctx)
 		switch {
@@ -246,6 +246,7 @@ func (c *class) retry(ctx context.Context) (bool, error) {
 		}
 		c.entries[e.node] = e
 		c.heap.Put(e)
+		c.scores.gain(e)
 	}
 	return c.heap.Len() > 0, nil
 }
@@ -309,6 +310,7 @@ func (c *class) refuse(e *candidate, status *fwk.Status) {
 func (c *class) remove(e *candidate) {
 	c.heap.Remove(e)
 	delete(c.entries, e.node)
+	c.scores.lose(e)
 }
 
 // rescan lets the class look at all nodes again: pods planned since may have made room for it.

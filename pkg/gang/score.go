@@ -13,12 +13,77 @@ import (
 
 // scorer keeps the scores of a class's candidates. Normalising all of them after every placement would make planning
 // quadratic. It is not needed: the plugins whose raw score of a node changes when a pod lands there (fit, balance) do
-// not normalise, and those that normalise (taints, affinity) rarely change. Which plugins normalise is found out by
-// giving them made-up scores.
+// not normalise, and those that normalise (taints, affinity) do so by the largest and the smallest raw score, which rarely
+// change. Which plugins normalise is found out by giving them made-up scores.
 type scorer struct {
 	// weight of each plugin, by position in the raw scores; 0 for a plugin that normalises.
 	weight []int64
 	probed bool
+	// ranges are those of the raw scores by which the candidates were last normalised, by plugin.
+	ranges []span
+	// stale: the candidates have to be normalised again.
+	stale bool
+}
+
+// span is the range of a plugin's raw scores, and how many candidates are at its ends.
+type span struct {
+	least, most     int64
+	atLeast, atMost int
+}
+
+// add widens the range for another score.
+func (s *span) add(score int64) {
+	switch {
+	case s.atLeast == 0 || score < s.least:
+		s.least, s.atLeast = score, 1
+	case score == s.least:
+		s.atLeast++
+	}
+	switch {
+	case s.atMost == 0 || score > s.most:
+		s.most, s.atMost = score, 1
+	case score == s.most:
+		s.atMost++
+	}
+}
+
+// remove takes a score out and reports whether that leaves an end of the range without a candidate.
+func (s *span) remove(score int64) bool {
+	if score == s.least {
+		s.atLeast--
+	}
+	if score == s.most {
+		s.atMost--
+	}
+	return s.atLeast <= 0 || s.atMost <= 0
+}
+
+// gain takes note of a candidate that comes back.
+func (s *scorer) gain(e *candidate) {
+	for i, weight := range s.weight {
+		before := s.ranges[i]
+		s.ranges[i].add(e.raw[i].Score)
+		if after := s.ranges[i]; weight == 0 && (before.least != after.least || before.most != after.most) {
+			s.stale = true
+		}
+	}
+}
+
+// lose takes note of a candidate that leaves.
+func (s *scorer) lose(e *candidate) {
+	for i, weight := range s.weight {
+		if weight == 0 && s.ranges[i].remove(e.raw[i].Score) {
+			s.stale = true
+		}
+	}
+}
+
+// settle normalises the candidates if their raw scores have another range than when that was last done.
+func (s *scorer) settle(ctx context.Context, c *class) error {
+	if !s.stale || c.heap.Len() == 0 {
+		return nil
+	}
+	return s.normalize(ctx, c)
 }
 
 // all scores every candidate of the class from scratch.
@@ -69,10 +134,17 @@ func (s *scorer) normalize(ctx context.Context, c *class) error {
 		e.total = scores[i].TotalScore
 	}
 	c.heap.Init()
+	s.ranges, s.stale = make([]span, len(s.weight)), false
+	for _, e := range c.heap.Items() {
+		for i := range s.ranges {
+			s.ranges[i].add(e.raw[i].Score)
+		}
+	}
 	return nil
 }
 
-// update scores one candidate again after a pod was planned on it.
+// update scores one candidate again after a pod was planned on it. The scores of plugins that normalise are those from before until
+// the candidates settle.
 func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 	raw, status := c.attempt.planner.Framework.RunRawScorePlugins(ctx, c.state, c.pod, e.info)
 	if !status.IsSuccess() {
@@ -87,7 +159,7 @@ func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 		case s.weight[i] != 0:
 			e.parts[i] = s.weight[i] * raw[i].Score
 		default:
-			return s.normalize(ctx, c)
+			s.stale = true
 		}
 		total += e.parts[i]
 	}
