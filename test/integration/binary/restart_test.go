@@ -18,18 +18,19 @@ import (
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
-// start runs the scheduler's program with the shipped configuration.
+// start runs the scheduler's program, with the shipped configuration unless there is another.
 func start(t *testing.T, o schedulerprocess.Options) *schedulerprocess.Process {
 	t.Helper()
 	binary, err := schedulerprocess.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := manifests.All.ReadFile("config/scheduler-config.yaml")
-	if err != nil {
-		t.Fatal(err)
+	if o.Config == nil {
+		if o.Config, err = manifests.All.ReadFile("config/scheduler-config.yaml"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	o.Binary, o.Config, o.Dir = binary, config, t.TempDir()
+	o.Binary, o.Dir = binary, t.TempDir()
 	p, err := schedulerprocess.Start(o)
 	if err != nil {
 		t.Fatal(err)
