@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+
+	"github.com/caldera-scheduler/caldera/test/perf/median"
 )
 
 // plotAll draws the throughput by gang size for each number of nodes, and by number of nodes for each shape of gangs, where more than
@@ -76,7 +78,7 @@ func (a axis) draw(file, title string, contenders []contender, records []record)
 		for _, v := range a.values(records) {
 			at := slices.DeleteFunc(slices.Clone(records), func(r record) bool { return a.of(r.Scenario) != v })
 			if rs := of(at, c.name); len(rs) > 0 {
-				points = append(points, plotter.XY{X: float64(v), Y: quantile(values(rs, func(r result) float64 { return r.Rate }), 0.5)})
+				points = append(points, plotter.XY{X: float64(v), Y: median.Of(values(rs, func(r result) float64 { return r.Rate }))})
 			}
 		}
 		lines = append(lines, c.name, points)

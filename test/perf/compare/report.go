@@ -14,6 +14,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/caldera-scheduler/caldera/test/perf/median"
 )
 
 // record is one run, as it is kept.
@@ -56,10 +58,10 @@ func report(out io.Writer, s scenario, contenders []contender, records []record)
 		rs := of(records, c.name)
 		rates := values(rs, func(r result) float64 { return r.Rate })
 		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%d\t%s\t%s\t%s\t%s\t%s\t\n", c.name,
-			quantile(rates, 0.5), slices.Min(rates), slices.Max(rates),
-			quantile(values(rs, func(r result) float64 { return r.Done }), 0.5),
-			quantile(values(rs, func(r result) float64 { return r.CPU.Seconds() * 1000 / float64(s.pods()) }), 0.5),
-			quantile(values(rs, func(r result) int64 { return r.Memory }), 0.5)>>20,
+			median.Of(rates), slices.Min(rates), slices.Max(rates),
+			median.Of(values(rs, func(r result) float64 { return r.Done })),
+			median.Of(values(rs, func(r result) float64 { return r.CPU.Seconds() * 1000 / float64(s.pods()) })),
+			median.Of(values(rs, func(r result) int64 { return r.Memory }))>>20,
 			middle(rs, func(r result) time.Duration { return r.First }),
 			middle(rs, func(r result) time.Duration { return r.P50 }),
 			middle(rs, func(r result) time.Duration { return r.P99 }),
@@ -102,7 +104,7 @@ func relate(out io.Writer, records []record, one, other string) {
 		for i := range min(len(ours), len(theirs)) {
 			ratios = append(ratios, of(ours[i])/of(theirs[i]))
 		}
-		return quantile(ratios, 0.5)
+		return median.Of(ratios)
 	}
 	fmt.Fprintf(out, "%s/%s, median of run pairs: %.2fx the pods/s, %.2fx with events, %.2fx the CPU, %.2fx the memory\n", one, other,
 		ratio(func(r result) float64 { return r.Rate }),
@@ -120,5 +122,5 @@ func values[T any](rs []result, of func(result) T) []T {
 }
 
 func middle(rs []result, of func(result) time.Duration) time.Duration {
-	return quantile(values(rs, of), 0.5).Round(time.Millisecond)
+	return median.Of(values(rs, of)).Round(time.Millisecond)
 }

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/caldera-scheduler/caldera/test/perf/harness/workload"
+	"github.com/caldera-scheduler/caldera/test/perf/median"
 )
 
 // table is what comes out, as Markdown: printed row by row, and kept.
@@ -51,8 +51,8 @@ func (t *table) add(w workload.Workload, runs map[workload.Scheduler][]workload.
 			stock = runs[workload.Stock]
 		}
 		t.line("| %s | %s | %d | %s | %s | %s | %s | %.0f ms |", name, s, got[0].Bound,
-			whole(median(got, rate)), ratio(got, stock, rate), whole(median(got, throughput)), ratio(got, stock, throughput),
-			1000*median(got, func(f workload.Figures) float64 { return f.FirstBind }))
+			whole(medianOf(got, rate)), ratio(got, stock, rate), whole(medianOf(got, throughput)), ratio(got, stock, throughput),
+			1000*medianOf(got, func(f workload.Figures) float64 { return f.FirstBind }))
 		name = ""
 	}
 }
@@ -79,20 +79,13 @@ func ratio(ours, stock []workload.Figures, of func(workload.Figures) float64) st
 	if len(pairs) == 0 {
 		return unknown
 	}
-	return fmt.Sprintf("%.2f", middle(pairs))
+	return fmt.Sprintf("%.2f", median.Of(pairs))
 }
 
-func median(runs []workload.Figures, of func(workload.Figures) float64) float64 {
+func medianOf(runs []workload.Figures, of func(workload.Figures) float64) float64 {
 	values := make([]float64, len(runs))
 	for i, f := range runs {
 		values[i] = of(f)
 	}
-	return middle(values)
-}
-
-// middle is the median; of an even number of values it is between the two in the middle.
-func middle(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
+	return median.Of(values)
 }
