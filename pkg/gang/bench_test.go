@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -38,6 +39,43 @@ func BenchmarkPlan(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// BenchmarkPlanAround plans gangs whose pods have terms about each other, on nodes of ten zones.
+func BenchmarkPlanAround(b *testing.B) {
+	self := &metav1.LabelSelector{MatchLabels: map[string]string{"gang": "train"}}
+	term := func(key string) []corev1.PodAffinityTerm {
+		return []corev1.PodAffinityTerm{{TopologyKey: key, LabelSelector: self}}
+	}
+	spread := func(key string) []corev1.TopologySpreadConstraint {
+		return []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, LabelSelector: self, WhenUnsatisfiable: corev1.DoNotSchedule}}
+	}
+	const size = 100
+	for name, relate := range map[string]func(int, *corev1.Pod){
+		"onenode": func(_ int, p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelHostname)}}
+		},
+		"onezone": func(_ int, p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("zone")}}
+		},
+		"spread": func(_ int, p *corev1.Pod) { p.Spec.TopologySpreadConstraints = spread("zone") },
+	} {
+		b.Run(fmt.Sprintf("nodes=5000/gang=%d/terms=%s", size, name), func(b *testing.B) {
+			var zones nodeShapes
+			for i := range 10 {
+				zone := fmt.Sprint(i)
+				zones = append(zones, nodeShape{prefix: "zone" + zone, count: 500, cpu: "64", memory: "256Gi", labels: map[string]string{"zone": zone}})
+			}
+			w := newWorld(b, zones, nil)
+			job := w.job(gangOf("train", size, size, "1", relate))
+			for b.Loop() {
+				if plan := w.plan(b, job); len(plan.Placements) != size {
+					b.Fatalf("%d of %d placed: %s", len(plan.Placements), size, plan.Reason.Message)
+				}
+			}
+			perPod(b, size)
+		})
 	}
 }
 

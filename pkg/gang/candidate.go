@@ -16,8 +16,6 @@ type candidate struct {
 	// info is the node as last looked at, generation which state of it that was.
 	info       fwk.NodeInfo
 	generation int64
-	// checked is how many planned pods the last filtering knew of.
-	checked int
 	// parts are the weighted scores by plugin, total their sum.
 	raw   []fwk.PluginScore
 	parts []int64
@@ -35,7 +33,6 @@ func (e *candidate) Position() *int { return &e.at }
 func (e *candidate) see(o *overlay) {
 	e.info = o.at(e.node)
 	e.generation = e.info.GetGeneration()
-	e.checked = len(o.added)
 }
 
 // newCandidates returns an empty heap with the best node on top.

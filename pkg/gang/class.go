@@ -39,13 +39,14 @@ type class struct {
 	// start is where the scan of the nodes began; next is how many have been looked at.
 	start, next int
 	heap        *heap.Heap[*candidate]
-	// deferred are candidates that failed a filter that looks at other nodes' pods; pods planned since may have helped.
-	deferred []*candidate
-	// entries maps a node to its candidate.
-	entries map[int]*candidate
-	scores  scorer
-	// seen is how much of the overlay's log the candidates reflect.
+	// entries maps a node to its candidate; deferred are those that a filter refused that looks at other nodes' pods.
+	entries, deferred map[int]*candidate
+	scores            scorer
+	// seen is how much of the overlay's log the candidates reflect, and met what of it can make no difference any more.
 	seen int
+	met  map[meeting]bool
+	// upset: pods were taken away, or put back, since the class last looked.
+	upset bool
 	// exhausted: every node has been looked at and none is left.
 	exhausted bool
 	// trustRequests: a node whose idle resources are below the request is refused without running the filters; valid once
@@ -69,10 +70,14 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		canFail:   p.ReservationCanFail(t.Pod),
 		heap:      newCandidates(),
 		entries:   map[int]*candidate{},
+		deferred:  map[int]*candidate{},
+		met:       map[meeting]bool{},
 		shortages: map[uint64][]string{},
 	}
 	MarkPlan(c.state, a.job)
 	c.demand()
+	// Plugins hear one by one of the pods that are planned.
+	a.unfollow(ctx)
 	result, status, _ := p.Framework.RunPreFilterPlugins(ctx, c.state, t.Pod)
 	switch {
 	case status.IsRejected():
@@ -80,19 +85,11 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		c.exhausted = true
 		return c, nil
 	case !status.IsSuccess():
-		return nil, fmt.Errorf("running PreFilter for pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, status.AsError())
+		return nil, c.preFilterError(status)
 	}
-	c.looksAround = looksAround(t, c.state)
-	if c.looksAround {
-		for _, gone := range a.overlay.gone {
-			if err := c.removePod(ctx, c.state, gone, a.overlay.at(gone.node)); err != nil {
-				return nil, err
-			}
-		}
-		for _, added := range a.overlay.added {
-			if err := c.addPod(ctx, added.pod, a.overlay.at(added.node)); err != nil {
-				return nil, err
-			}
+	if c.looksAround = looksAround(t, c.state); c.looksAround {
+		if err := c.tell(ctx); err != nil {
+			return nil, err
 		}
 	}
 	c.seen = len(a.overlay.added)
@@ -100,8 +97,33 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	if c.looksAround || c.canFail || c.only != nil || a.evictor != nil || dependence(c.state)&OnJob != 0 {
 		return c, nil
 	}
-	err = c.adopt(ctx)
-	return c, err
+	if err := c.adopt(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *class) preFilterError(status *fwk.Status) error {
+	return fmt.Errorf("running PreFilter for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+}
+
+// tell tells the class's filters of all pods planned and taken away so far.
+func (c *class) tell(ctx context.Context) error {
+	o := c.attempt.overlay
+	for _, gone := range o.gone {
+		if err := c.removePod(ctx, c.state, gone, o.at(gone.node)); err != nil {
+			return err
+		}
+	}
+	for _, added := range o.added {
+		if err := c.addPod(ctx, added.pod, o.at(added.node)); err != nil {
+			return err
+		}
+	}
+	if c.spreads() && len(o.added) > 0 {
+		return c.recount(ctx)
+	}
+	return nil
 }
 
 // demand counts how many tasks of the class the turn wants and how many it cannot do without.
@@ -133,7 +155,7 @@ func looksAround(t *model.Task, state fwk.CycleState) bool {
 	}
 	// Existing or planned pods may have anti-affinity to this one even if it has no terms of its own.
 	skipped := state.GetSkipFilterPlugins()
-	return !skipped.Has("InterPodAffinity") || !skipped.Has("PodTopologySpread")
+	return !skipped.Has(interPodAffinity) || !skipped.Has(podTopologySpread)
 }
 
 // restrict fixes the nodes to look at.
@@ -207,19 +229,9 @@ func (c *class) best(ctx context.Context) (*candidate, error) {
 		if err := c.scores.settle(ctx, c); err != nil {
 			return nil, err
 		}
-		if c.heap.Len() > 0 {
-			e := c.heap.Top()
-			if e.checked == len(c.attempt.overlay.added) || !c.looksAround || c.admit(ctx, e) {
-				return e, nil
-			}
-			continue
-		}
-		again, err := c.retry(ctx)
 		switch {
-		case err != nil:
-			return nil, err
-		case again:
-			continue
+		case c.heap.Len() > 0:
+			return c.heap.Top(), nil
 		case c.exhausted:
 			return nil, nil
 		}
@@ -229,50 +241,50 @@ func (c *class) best(ctx context.Context) (*candidate, error) {
 	}
 }
 
-// retry puts deferred candidates back that have not been filtered since the last pod was planned, and reports whether
-// there were any.
-func (c *class) retry(ctx context.Context) (bool, error) {
-	waiting := c.deferred
-	c.deferred = nil
-	for _, e := range waiting {
-		if e.checked == len(c.attempt.overlay.added) {
-			c.deferred = append(c.deferred, e)
-			continue
-		}
-		// Not e.see: the filters have yet to look at the node.
-		e.info = c.attempt.overlay.at(e.node)
-		if err := c.scores.update(ctx, c, e); err != nil {
-			return false, err
-		}
-		c.entries[e.node] = e
-		c.heap.Put(e)
-		c.scores.gain(e)
+// catchUp filters and scores again the nodes about which the pods planned since the class last looked may make a difference.
+func (c *class) catchUp(ctx context.Context) error {
+	added := c.attempt.overlay.added[c.seen:]
+	c.seen += len(added)
+	if len(added) == 0 && !c.upset || len(c.entries)+len(c.deferred) == 0 {
+		c.upset = false
+		return nil
 	}
-	return c.heap.Len() > 0, nil
+	var err error
+	if c.looksAround {
+		err = c.reconsider(ctx, added)
+	} else {
+		err = c.revisit(ctx, added)
+	}
+	if err == nil && c.heap.Len() > 0 && c.rescores(added) {
+		err = c.scores.all(ctx, c)
+	}
+	return err
 }
 
-// catchUp filters and scores again the nodes that got pods since the class last looked.
-func (c *class) catchUp(ctx context.Context) error {
-	added := c.attempt.overlay.added
-	stale := c.seen < len(added) && dependence(c.state)&ScoresOnPodsElsewhere != 0
-	for ; c.seen < len(added); c.seen++ {
-		e := c.entries[added[c.seen].node]
-		if e == nil || e.checked == len(added) {
+// revisit looks again at the nodes that got pods.
+func (c *class) revisit(ctx context.Context, added []planned) error {
+	for _, p := range added {
+		e := c.entries[p.node]
+		if e == nil || e.generation == c.attempt.overlay.at(p.node).GetGeneration() {
 			continue
 		}
 		if err := c.renew(ctx, e); err != nil {
 			return err
 		}
 	}
-	if stale && c.heap.Len() > 0 {
-		return c.scores.all(ctx, c)
-	}
 	return nil
 }
 
 // renew filters and scores a candidate again.
 func (c *class) renew(ctx context.Context, e *candidate) error {
-	if !c.admit(ctx, e) {
+	e.see(c.attempt.overlay)
+	if c.places(ctx, e.info) == 0 {
+		c.refusals.node(c.attempt.overlay, e.node, c.insufficient(e.info))
+		c.remove(e)
+		return nil
+	}
+	if status := c.runFilters(ctx, e.info); !status.IsSuccess() {
+		c.refuse(e, status)
 		return nil
 	}
 	if err := c.scores.update(ctx, c, e); err != nil {
@@ -280,25 +292,6 @@ func (c *class) renew(ctx context.Context, e *candidate) error {
 	}
 	c.heap.Put(e)
 	return nil
-}
-
-// admit filters a candidate again and removes it when it no longer fits.
-func (c *class) admit(ctx context.Context, e *candidate) bool {
-	e.see(c.attempt.overlay)
-	if c.places(ctx, e.info) > 0 {
-		status := c.runFilters(ctx, e.info)
-		if status.IsSuccess() {
-			return true
-		}
-		c.refuse(e, status)
-		if c.looksAround {
-			c.deferred = append(c.deferred, e)
-		}
-		return false
-	}
-	c.refusals.node(c.attempt.overlay, e.node, c.insufficient(e.info))
-	c.remove(e)
-	return false
 }
 
 // refuse takes a node out of the class for a reason.
@@ -311,10 +304,4 @@ func (c *class) remove(e *candidate) {
 	c.heap.Remove(e)
 	delete(c.entries, e.node)
 	c.scores.lose(e)
-}
-
-// rescan lets the class look at all nodes again: pods planned since may have made room for it.
-func (c *class) rescan() {
-	c.exhausted, c.next, c.deferred = false, 0, nil
-	c.demand()
 }

@@ -50,7 +50,7 @@ func (c *class) reusable() bool {
 // scoresLookAround reports whether a score of the class depends on pods of other nodes.
 func scoresLookAround(state fwk.CycleState) bool {
 	skipped := state.GetSkipScorePlugins()
-	return !skipped.Has("InterPodAffinity") || !skipped.Has("PodTopologySpread")
+	return !skipped.Has(interPodAffinity) || !skipped.Has(podTopologySpread)
 }
 
 // adopt takes over the candidates that an earlier plan found for the shape, and looks at those again whose nodes
@@ -83,7 +83,6 @@ func (c *class) adopt(ctx context.Context) error {
 		if infos[i].GetGeneration() != e.generation {
 			changed = append(changed, e)
 		}
-		e.checked = len(a.overlay.added)
 	}
 	for _, e := range changed {
 		if err := c.renew(ctx, e); err != nil {

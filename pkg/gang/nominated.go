@@ -36,7 +36,7 @@ func (a *attempt) keepRoom(nominated []*model.Task, except model.JobKey) error {
 			}
 		}
 		infos[t.UID] = info
-		a.overlay.add(node, info)
+		a.overlay.add(node, info, t)
 	}
 	a.planner.infos = infos
 	return nil

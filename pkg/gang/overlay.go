@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 // overlay is the scheduler's snapshot with the pods planned so far. Only nodes that got a pod are copied.
@@ -20,15 +22,18 @@ type overlay struct {
 	added []planned
 	// repelling are required anti-affinity terms of planned pods.
 	repelling []repelling
-	byName    map[string]int
+	// attracting: a planned pod has affinity by which upstream scores nodes for others.
+	attracting bool
+	byName     map[string]int
 	// gone are the pods taken off their nodes.
 	gone []removed
 }
 
-// planned is a pod on the overlay.
+// planned is a pod on the overlay: that of the task, or of another task of its class.
 type planned struct {
 	pod  fwk.PodInfo
 	node int
+	task *model.Task
 }
 
 // repelling is a term that keeps the pods it matches off the nodes with a label value.
@@ -76,17 +81,23 @@ func (o *overlay) restore(r removed) fwk.NodeInfo {
 	return info
 }
 
-// add puts a pod on a node and returns the node as it is then.
-func (o *overlay) add(node int, pod fwk.PodInfo) fwk.NodeInfo {
+// add puts the pod of a task on a node and returns the node as it is then.
+func (o *overlay) add(node int, pod fwk.PodInfo, t *model.Task) fwk.NodeInfo {
 	info := o.own(node)
 	info.AddPodInfo(pod)
-	o.added = append(o.added, planned{pod: pod, node: node})
+	o.added = append(o.added, planned{pod: pod, node: node, task: t})
+	o.attracting = o.attracting || attracts(pod)
 	for _, term := range pod.GetRequiredAntiAffinityTerms() {
 		if value, ok := info.Node().Labels[term.TopologyKey]; ok {
 			o.repelling = append(o.repelling, repelling{term: term, value: value})
 		}
 	}
 	return info
+}
+
+// attracts reports whether upstream scores nodes for other pods by affinity terms of this one (InterPodAffinity's PreScore).
+func attracts(pod fwk.PodInfo) bool {
+	return len(pod.GetRequiredAffinityTerms())+len(pod.GetPreferredAffinityTerms())+len(pod.GetPreferredAntiAffinityTerms()) > 0
 }
 
 // repels reports whether a planned pod's anti-affinity keeps a pod off a node. InterPodAffinity decides in PreFilter,

@@ -51,6 +51,9 @@ type Planner struct {
 	NewPodInfo func(*corev1.Pod) (fwk.PodInfo, error)
 	// RemovePod takes a pod off a node that may be changed.
 	RemovePod func(fwk.NodeInfo, *corev1.Pod) error
+	// Assume puts a pod on a node of the snapshot itself until the function it returns is called, last first: for plugins whose scores
+	// count the pods of all nodes there.
+	Assume func(pod *corev1.Pod, node string) (forget func(context.Context), err error)
 	// SampleSize is how many feasible nodes suffice of a number of nodes, as in upstream's node sampling.
 	SampleSize func(nodes int) int
 	// ReservationCanFail reports whether Filter may promise the pod something that Reserve then refuses: an unbound
@@ -147,6 +150,9 @@ type attempt struct {
 	placed  []Placement
 	undos   []func(context.Context)
 	fragile bool
+	// assumed is how many of the pods planned are on the snapshot, too, and forget what takes each off again.
+	assumed int
+	forget  []func(context.Context)
 	// remembered: a class took over the candidates of an earlier plan.
 	remembered bool
 	// scanned is the greatest number of nodes that one class looked at.
@@ -173,7 +179,10 @@ func (a *attempt) run(ctx context.Context) error {
 		if waiting, err = a.pass(ctx, waiting); err != nil {
 			return err
 		}
-		progress = len(a.placed) > before && a.revive()
+		// What was placed may have helped tasks whose filters look at other pods.
+		if progress = len(a.placed) > before && a.looksAround(); progress {
+			a.short = nil
+		}
 	}
 	if !a.quota.met() {
 		return nil
@@ -325,7 +334,7 @@ func (a *attempt) record(ctx context.Context, c *class, t *model.Task, e *candid
 			return fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
 		}
 	}
-	info := a.overlay.add(e.node, pod)
+	info := a.overlay.add(e.node, pod, t)
 	for _, other := range a.classes {
 		if other.state == nil || !other.looksAround {
 			continue
@@ -337,26 +346,43 @@ func (a *attempt) record(ctx context.Context, c *class, t *model.Task, e *candid
 	return nil
 }
 
-// undo takes back the trial reservations, last first.
+// undo takes back what the plan did to the snapshot, and the trial reservations, last first.
 func (a *attempt) undo(ctx context.Context) {
+	a.unfollow(ctx)
 	for _, undo := range slices.Backward(a.undos) {
 		undo(ctx)
 	}
 }
 
-// revive gives classes whose filters look at other pods another chance, and reports whether there are any.
-func (a *attempt) revive() bool {
-	found := false
+// looksAround reports whether the filters of any class depend on pods of other nodes.
+func (a *attempt) looksAround() bool {
 	for _, c := range a.classes {
-		if c.looksAround && c.exhausted {
-			c.rescan()
-			found = true
+		if c.looksAround {
+			return true
 		}
 	}
-	if found {
-		a.short = nil
+	return false
+}
+
+// follow puts the pods planned so far on the snapshot, where scores count them.
+func (a *attempt) follow() error {
+	for ; a.assumed < len(a.overlay.added); a.assumed++ {
+		p := a.overlay.added[a.assumed]
+		forget, err := a.planner.Assume(p.task.Pod, a.overlay.at(p.node).Node().Name)
+		if err != nil {
+			return fmt.Errorf("putting pod %s/%s on the snapshot for the plan: %w", p.task.Pod.Namespace, p.task.Pod.Name, err)
+		}
+		a.forget = append(a.forget, forget)
 	}
-	return found
+	return nil
+}
+
+// unfollow takes the pods planned off the snapshot.
+func (a *attempt) unfollow(ctx context.Context) {
+	for _, forget := range slices.Backward(a.forget) {
+		forget(ctx)
+	}
+	a.assumed, a.forget = 0, nil
 }
 
 // classOf returns the state of planning shared by all tasks like t. A class whose reservations can fail is begun anew

@@ -36,10 +36,16 @@ func (c *class) scan(ctx context.Context) error {
 			return err
 		}
 		for i, r := range results {
-			if r.status.IsSuccess() && r.places > 0 {
-				c.heapAdd(chunk[i])
+			e := newCandidate(c.attempt.overlay, chunk[i])
+			e.rank = c.next + i
+			switch {
+			case r.fits():
+				c.entries[e.node] = e
+				c.heap.Put(e)
 				found++
 				places += r.places
+			case c.mayTurn(r.status):
+				c.deferred[e.node] = e
 			}
 		}
 		c.next += len(chunk)
@@ -52,22 +58,14 @@ func (c *class) scan(ctx context.Context) error {
 	return c.scores.all(ctx, c)
 }
 
-func (c *class) heapAdd(node int) {
-	if c.entries[node] != nil {
-		return
-	}
-	o := c.attempt.overlay
-	e := &candidate{node: node, name: o.at(node).Node().Name, rank: len(c.entries), at: -1}
-	e.see(o)
-	c.entries[node] = e
-	c.heap.Put(e)
-}
-
 // verdict is what one node said to a class: how many of its pods there is room for, and the filters' status.
 type verdict struct {
 	places int
 	status *fwk.Status
 }
+
+// fits reports whether the node is feasible.
+func (v verdict) fits() bool { return v.places > 0 && v.status.IsSuccess() }
 
 // filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked.
 func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
@@ -115,7 +113,7 @@ func (c *class) extend(nodes []int, results []verdict) error {
 		}
 		var passed []fwk.NodeInfo
 		for i, r := range results {
-			if r.places > 0 && r.status.IsSuccess() {
+			if r.fits() {
 				passed = append(passed, c.attempt.overlay.at(nodes[i]))
 			}
 		}
@@ -134,7 +132,7 @@ func (c *class) extend(nodes []int, results []verdict) error {
 			names.Insert(n.Node().Name)
 		}
 		for i := range results {
-			if r := &results[i]; r.places > 0 && r.status.IsSuccess() && !names.Has(c.attempt.overlay.at(nodes[i]).Node().Name) {
+			if r := &results[i]; r.fits() && !names.Has(c.attempt.overlay.at(nodes[i]).Node().Name) {
 				r.status = fwk.NewStatus(fwk.Unschedulable, "node(s) were refused by extender "+extender.Name())
 			}
 		}

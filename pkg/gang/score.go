@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -19,6 +20,8 @@ type scorer struct {
 	// weight of each plugin, by position in the raw scores; 0 for a plugin that normalises.
 	weight []int64
 	probed bool
+	// skipped are the plugins that the raw scores leave out.
+	skipped sets.Set[string]
 	// ranges are those of the raw scores by which the candidates were last normalised, by plugin.
 	ranges []span
 	// stale: the candidates have to be normalised again.
@@ -58,17 +61,6 @@ func (s *span) remove(score int64) bool {
 	return s.atLeast <= 0 || s.atMost <= 0
 }
 
-// gain takes note of a candidate that comes back.
-func (s *scorer) gain(e *candidate) {
-	for i, weight := range s.weight {
-		before := s.ranges[i]
-		s.ranges[i].add(e.raw[i].Score)
-		if after := s.ranges[i]; weight == 0 && (before.least != after.least || before.most != after.most) {
-			s.stale = true
-		}
-	}
-}
-
 // lose takes note of a candidate that leaves.
 func (s *scorer) lose(e *candidate) {
 	for i, weight := range s.weight {
@@ -93,8 +85,11 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 	for i, e := range c.heap.Items() {
 		infos[i] = e.info
 	}
-	if status := f.RunPreScorePlugins(ctx, c.state, c.pod, infos); !status.IsSuccess() {
-		return fmt.Errorf("running PreScore for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+	if err := c.prescore(ctx, infos); err != nil {
+		return err
+	}
+	if skipped := c.state.GetSkipScorePlugins(); !skipped.Equal(s.skipped) {
+		s.skipped, s.probed, s.weight = skipped, false, nil
 	}
 	var failure atomic.Pointer[fwk.Status]
 	f.Parallelizer().Until(ctx, c.heap.Len(), func(i int) {
@@ -115,6 +110,26 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 
 func scoreError(c *class, status *fwk.Status) error {
 	return fmt.Errorf("scoring nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+}
+
+// prescore runs PreScore on the candidates. What it says of other pods counts those planned so far.
+func (c *class) prescore(ctx context.Context, infos []fwk.NodeInfo) error {
+	a := c.attempt
+	follows := a.assumed > 0 || a.overlay.attracting || c.prefers()
+	for {
+		if follows {
+			if err := a.follow(); err != nil {
+				return err
+			}
+		}
+		if status := a.planner.Framework.RunPreScorePlugins(ctx, c.state, c.pod, infos); !status.IsSuccess() {
+			return fmt.Errorf("running PreScore for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+		}
+		if a.assumed == len(a.overlay.added) || !scoresLookAround(c.state) {
+			return nil
+		}
+		follows = true
+	}
 }
 
 // normalize turns the raw scores of all candidates into totals.

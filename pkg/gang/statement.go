@@ -261,6 +261,7 @@ func (e *evictor) remove(ctx context.Context, r removed) error {
 	}
 	for _, c := range e.attempt.classes {
 		if c.looksAround {
+			c.upset = true
 			if err := c.removePod(ctx, c.state, r, e.attempt.overlay.at(r.node)); err != nil {
 				return err
 			}
@@ -274,6 +275,7 @@ func (e *evictor) putBack(ctx context.Context, r removed) error {
 	info := e.attempt.overlay.restore(r)
 	for _, c := range e.attempt.classes {
 		if c.looksAround {
+			c.upset = true
 			if err := c.addPod(ctx, r.pod, info); err != nil {
 				return err
 			}

@@ -119,7 +119,7 @@ func (e *evictor) fitsBeside(ctx context.Context, c *class, placed int, u unit) 
 	state := c.state
 	if c.looksAround {
 		state = c.state.Clone()
-		if c.removePod(ctx, state, removed(p), info) != nil {
+		if c.removePod(ctx, state, removed{pod: p.pod, node: p.node}, info) != nil {
 			return false
 		}
 	}

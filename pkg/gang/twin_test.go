@@ -13,6 +13,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"pgregory.net/rapid"
@@ -21,57 +23,78 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// straightforward plans a gang one pod after the other: all filters and all scores of all nodes for each pod, on nodes that have the
-// pods planned before. It returns the nodes by pod, or nil when a pod fits nowhere.
-func straightforward(ctx context.Context, f gang.Framework, pods []*corev1.Pod) (map[string]string, error) {
-	listed, err := f.SnapshotSharedLister().NodeInfos().List()
-	if err != nil {
-		return nil, err
-	}
-	nodes := make([]fwk.NodeInfo, len(listed))
-	for i, n := range listed {
-		nodes[i] = n.Snapshot()
-	}
-	type placed struct {
-		info fwk.PodInfo
-		node int
-	}
-	var before []placed
+// straightforward plans a gang one pod after the other: all filters and all scores of all nodes for each pod, on a snapshot that has
+// the pods planned before, as upstream's own cycle of pod groups does. Pods that fit nowhere are tried again while others are planned.
+// It returns the nodes by pod, or nil when a pod fits nowhere.
+func straightforward(ctx context.Context, w *world, pods []*corev1.Pod) (map[string]string, error) {
 	result := map[string]string{}
-	for _, pod := range pods {
-		state := framework.NewCycleState()
-		allowed, status, _ := f.RunPreFilterPlugins(ctx, state, pod)
-		if !status.IsSuccess() {
-			return nil, status.AsError()
-		}
-		for _, p := range before {
-			if status := f.RunPreFilterExtensionAddPod(ctx, state, pod, p.info, nodes[p.node]); !status.IsSuccess() {
-				return nil, status.AsError()
+	var placed []*corev1.Pod
+	defer func() {
+		for _, p := range slices.Backward(placed) {
+			if err := w.snapshot.ForgetPod(klog.Background(), p); err != nil {
+				panic(err)
 			}
 		}
-		var feasible []fwk.NodeInfo
-		var at []int
-		for i, n := range nodes {
-			if (allowed.AllNodes() || allowed.NodeNames.Has(n.Node().Name)) && f.RunFilterPlugins(ctx, state, pod, n).IsSuccess() {
-				feasible, at = append(feasible, n), append(at, i)
+	}()
+	for len(pods) > 0 {
+		var left []*corev1.Pod
+		for _, pod := range pods {
+			node, err := choose(ctx, w.planner.Framework, pod)
+			if err != nil {
+				return nil, err
 			}
+			if node == "" {
+				left = append(left, pod)
+				continue
+			}
+			there := pod.DeepCopy()
+			there.Spec.NodeName = node
+			info, err := framework.NewPodInfo(there)
+			if err != nil {
+				return nil, err
+			}
+			if err := w.snapshot.AssumePod(info); err != nil {
+				return nil, err
+			}
+			placed = append(placed, there)
+			result[pod.Name] = node
 		}
-		if len(feasible) == 0 {
+		if len(left) == len(pods) {
 			return nil, nil
 		}
-		best, err := bestOf(ctx, f, state, pod, feasible)
-		if err != nil {
-			return nil, err
-		}
-		info, err := framework.NewPodInfo(pod)
-		if err != nil {
-			return nil, err
-		}
-		nodes[at[best]].AddPodInfo(info)
-		before = append(before, placed{info, at[best]})
-		result[pod.Name] = feasible[best].Node().Name
+		pods = left
 	}
 	return result, nil
+}
+
+// choose returns the best node for a pod, or "" when there is none.
+func choose(ctx context.Context, f gang.Framework, pod *corev1.Pod) (string, error) {
+	nodes, err := f.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return "", err
+	}
+	state := framework.NewCycleState()
+	allowed, status, _ := f.RunPreFilterPlugins(ctx, state, pod)
+	switch {
+	case status.IsRejected():
+		return "", nil
+	case !status.IsSuccess():
+		return "", status.AsError()
+	}
+	var feasible []fwk.NodeInfo
+	for _, n := range nodes {
+		if (allowed.AllNodes() || allowed.NodeNames.Has(n.Node().Name)) && f.RunFilterPlugins(ctx, state, pod, n).IsSuccess() {
+			feasible = append(feasible, n)
+		}
+	}
+	if len(feasible) == 0 {
+		return "", nil
+	}
+	best, err := bestOf(ctx, f, state, pod, feasible)
+	if err != nil {
+		return "", err
+	}
+	return feasible[best].Node().Name, nil
 }
 
 // bestOf returns the position of the first node with the highest score.
@@ -103,7 +126,8 @@ func bestOf(ctx context.Context, f gang.Framework, state fwk.CycleState, pod *co
 // placement. Run it with -rapid.checks=10000 after changes of the planner.
 func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(t, drawNodes(r), nil)
+		shapes := drawNodes(r)
+		w := newWorld(t, shapes, drawRunning(r, shapes))
 		w.planner.SampleSize = func(nodes int) int { return nodes }
 		size := rapid.IntRange(1, 24).Draw(r, "size")
 		job := w.job(gangOf("g", size, size, "1", drawPods(r)...))
@@ -114,7 +138,7 @@ func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 		for _, task := range tasks {
 			pods = append(pods, task.Pod)
 		}
-		want, err := straightforward(t.Context(), w.planner.Framework, pods)
+		want, err := straightforward(t.Context(), w, pods)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -163,6 +187,7 @@ func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 		priority := rapid.Int32Range(0, 2).Draw(r, "priority")
 		tolerates := rapid.Bool().Draw(r, "tolerates")
 		prefers := rapid.SampledFrom([]string{"", "a", "b"}).Draw(r, "prefers zone")
+		app, relate := rapid.SampledFrom(apps).Draw(r, "app"), drawTerms(r)
 		devices := rapid.SampledFrom([]string{"", "", "1"}).Draw(r, "devices")
 		changes = append(changes, func(i int, p *corev1.Pod) {
 			if (i >= split) != (kind == 1) {
@@ -176,14 +201,77 @@ func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 			if devices != "" {
 				p.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse(devices)
 			}
+			p.Labels["app"] = app
+			p.Spec.Affinity = &corev1.Affinity{}
 			if prefers != "" {
-				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{
 					PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{prefer(10, "zone", prefers), prefer(3, "rack", "1")},
-				}}
+				}
 			}
+			relate(p)
 		})
 	}
 	return changes
+}
+
+// drawRunning returns pods that run on some of the nodes.
+func drawRunning(r *rapid.T, shapes nodeShapes) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for i := range rapid.IntRange(0, 4).Draw(r, "running") {
+		s := shapes[rapid.IntRange(0, len(shapes)-1).Draw(r, "on kind")]
+		p := onNode(pod(fmt.Sprintf("running-%d", i), ""), s.node(rapid.IntRange(0, s.count-1).Draw(r, "on node")).Name)
+		p.Labels["app"] = rapid.SampledFrom(apps).Draw(r, "running app")
+		p.Spec.Affinity = &corev1.Affinity{}
+		drawTerms(r)(p)
+		pods = append(pods, p)
+	}
+	return pods
+}
+
+// apps are the labels by which pods are told apart by terms of others, topologies the keys of such terms.
+var (
+	apps       = []string{"ps", "worker"}
+	topologies = []string{"zone", "rack", corev1.LabelHostname}
+)
+
+// drawTerms returns what gives a pod terms about other pods, most often none.
+func drawTerms(r *rapid.T) func(*corev1.Pod) {
+	term := func(label string) corev1.PodAffinityTerm {
+		return corev1.PodAffinityTerm{
+			TopologyKey:   rapid.SampledFrom(topologies).Draw(r, label+" topology"),
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": rapid.SampledFrom(apps).Draw(r, label+" app")}},
+		}
+	}
+	weighted := func(label string) []corev1.WeightedPodAffinityTerm {
+		return []corev1.WeightedPodAffinityTerm{{Weight: rapid.Int32Range(1, 100).Draw(r, label), PodAffinityTerm: term(label)}}
+	}
+	has := func(label string) bool { return rapid.IntRange(0, 5).Draw(r, label) == 5 }
+	with, avoid := &corev1.PodAffinity{}, &corev1.PodAntiAffinity{}
+	if has("affinity") {
+		with.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("affinity")}
+	}
+	if has("prefers pods") {
+		with.PreferredDuringSchedulingIgnoredDuringExecution = weighted("prefers pods")
+	}
+	if has("anti-affinity") {
+		avoid.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("anti-affinity")}
+	}
+	if has("avoids pods") {
+		avoid.PreferredDuringSchedulingIgnoredDuringExecution = weighted("avoids pods")
+	}
+	var spread []corev1.TopologySpreadConstraint
+	for _, unsatisfiable := range []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway} {
+		if has("spread " + string(unsatisfiable)) {
+			t := term("spread")
+			spread = append(spread, corev1.TopologySpreadConstraint{
+				MaxSkew: rapid.Int32Range(1, 3).Draw(r, "skew"), TopologyKey: t.TopologyKey, LabelSelector: t.LabelSelector, WhenUnsatisfiable: unsatisfiable,
+			})
+		}
+	}
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity.PodAffinity, p.Spec.Affinity.PodAntiAffinity = with, avoid
+		p.Spec.TopologySpreadConstraints = spread
+	}
 }
 
 func prefer(weight int32, label, value string) corev1.PreferredSchedulingTerm {

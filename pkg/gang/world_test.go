@@ -18,11 +18,9 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
@@ -30,13 +28,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
 // world is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile and extra ones.
 type world struct {
-	planner *gang.Planner
-	state   *model.State
+	planner  *gang.Planner
+	state    *model.State
+	snapshot *cache.Snapshot
 }
 
 type nodeShape struct {
@@ -91,15 +91,11 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 	for _, p := range running {
 		state.UpsertPod(p)
 	}
-	return &world{state: state, planner: &gang.Planner{
-		Arrange:            func(*model.Job) gang.Arrangement { return gang.Arrangement{Order: byPriority, Part: alike} },
-		Framework:          f,
-		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
-		NewPodInfo:         func(p *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(p) },
-		RemovePod:          func(n fwk.NodeInfo, p *corev1.Pod) error { return n.RemovePod(klog.Background(), p) },
-		SampleSize:         func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) },
-		ReservationCanFail: func(*corev1.Pod) bool { return false },
-	}}
+	p := planner.New(f)
+	p.Arrange = func(*model.Job) gang.Arrangement { return gang.Arrangement{Order: byPriority, Part: alike} }
+	p.SampleSize = func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) }
+	p.ReservationCanFail = func(*corev1.Pod) bool { return false }
+	return &world{state: state, planner: p, snapshot: snapshot}
 }
 
 func byPriority(a, b *model.Task) int { return int(b.Priority) - int(a.Priority) }

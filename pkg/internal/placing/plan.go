@@ -19,7 +19,7 @@ import (
 
 // plan plans the pods as a gang, and tells how many go to each node.
 func (w *world) plan(c *golden.Case, f framework.Framework) string {
-	planner := planner(f, nil)
+	planner := planning(f, nil)
 	planner.ReservationCanFail = w.engine.ReservationCanFail
 	plan, err := planner.Plan(context.Background(), gang.Request{Job: w.job(), Budget: func() gang.Budget { return &policy.Budget{} }})
 	if err != nil {

@@ -12,9 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/klog/v2"
 	v1 "k8s.io/kube-scheduler/config/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -26,6 +24,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
 )
 
 // Planner plans on nodes with pods by upstream's default filters, and by the plugin of a name and factory alone among the scores. The tasks of a job
@@ -60,25 +59,21 @@ func Planner(
 	}
 	factories.Start(t.Context().Done())
 	factories.WaitForCacheSync(t.Context().Done())
-	return planner(f, arrange)
+	return planning(f, arrange)
 }
 
-// planner plans with a profile.
-func planner(f framework.Framework, arrange func(*model.Job) gang.Arrangement) *gang.Planner {
+// planning is a planner with a profile.
+func planning(f framework.Framework, arrange func(*model.Job) gang.Arrangement) *gang.Planner {
 	if arrange == nil {
 		arrange = func(*model.Job) gang.Arrangement {
 			return gang.Arrangement{Order: func(_, _ *model.Task) int { return 0 }, Part: func(*model.Task) int { return 0 }}
 		}
 	}
-	return &gang.Planner{
-		Arrange:            arrange,
-		Framework:          f,
-		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
-		NewPodInfo:         func(p *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(p) },
-		RemovePod:          func(n fwk.NodeInfo, p *corev1.Pod) error { return n.RemovePod(klog.Background(), p) },
-		SampleSize:         func(nodes int) int { return nodes },
-		ReservationCanFail: func(*corev1.Pod) bool { return false },
-	}
+	p := planner.New(f)
+	p.Arrange = arrange
+	p.SampleSize = func(nodes int) int { return nodes }
+	p.ReservationCanFail = func(*corev1.Pod) bool { return false }
+	return p
 }
 
 // DefaultProfile is upstream's default profile without what needs a cluster behind it.

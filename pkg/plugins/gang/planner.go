@@ -6,28 +6,21 @@ package gang
 import (
 	corev1 "k8s.io/api/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
 )
 
 // newPlanner gives the planner what it needs of a profile.
 func newPlanner(f framework.Framework, e *engine.Engine) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
-	return &gang.Planner{
-		Framework: f,
-		Arrange:   e.Arrange,
-		Domains:   e,
-
-		NewState:           func() fwk.CycleState { return framework.NewCycleState() },
-		NewPodInfo:         func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
-		RemovePod:          func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
-		SampleSize:         func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) },
-		ReservationCanFail: func(pod *corev1.Pod) bool { return reservationCanFail(pod, claims) || e.ReservationCanFail(pod) },
-	}
+	p := planner.New(f)
+	p.Arrange, p.Domains = e.Arrange, e
+	p.SampleSize = func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) }
+	p.ReservationCanFail = func(pod *corev1.Pod) bool { return reservationCanFail(pod, claims) || e.ReservationCanFail(pod) }
+	return p
 }
 
 // leastSample is the number of nodes below which all are looked at, leastPercentage the smallest share of the nodes

@@ -1,0 +1,185 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// The plugins of kube-scheduler by which a pod fits or not because of pods on other nodes.
+const (
+	interPodAffinity  = "InterPodAffinity"
+	podTopologySpread = "PodTopologySpread"
+)
+
+// meeting is a class of pods met at a value of a topology key; without a key, met at all. To terms about pods, one of them there is as
+// good as many.
+type meeting struct {
+	class      model.Class
+	key, value string
+}
+
+// mayTurn reports whether pods planned elsewhere may make a node feasible that has been refused.
+func (c *class) mayTurn(status *fwk.Status) bool {
+	if !c.looksAround || status.IsSuccess() {
+		return false
+	}
+	return status.Plugin() == interPodAffinity || status.Plugin() == podTopologySpread || dependence(c.state)&OnPodsElsewhere != 0
+}
+
+// spreads reports whether the class has constraints about the numbers of pods in domains that nodes must meet.
+func (c *class) spreads() bool { return !c.state.GetSkipFilterPlugins().Has(podTopologySpread) }
+
+// spreadState is where PodTopologySpread keeps what it found at PreFilter.
+const spreadState fwk.StateKey = "PreFilter" + podTopologySpread
+
+// recount has PodTopologySpread count the pods anew, with those planned on the snapshot. Of the domains with the fewest pods it remembers
+// two (its criticalPaths): enough to be told of one pod more, not of a gang.
+func (c *class) recount(ctx context.Context) error {
+	a := c.attempt
+	if err := a.follow(); err != nil {
+		return err
+	}
+	state := a.planner.NewState()
+	MarkPlan(state, a.job)
+	if _, status, _ := a.planner.Framework.RunPreFilterPlugins(ctx, state, c.pod); !status.IsSuccess() {
+		return c.preFilterError(status)
+	}
+	for _, gone := range a.overlay.gone {
+		if err := c.removePod(ctx, state, gone, a.overlay.at(gone.node)); err != nil {
+			return err
+		}
+	}
+	counts, err := state.Read(spreadState)
+	if err != nil {
+		return fmt.Errorf("counting the pods planned for the spread constraints of pod %s/%s: %w", c.pod.Namespace, c.pod.Name, err)
+	}
+	c.state.Write(spreadState, counts)
+	return nil
+}
+
+// reconsider filters the nodes again about which a filter that looks at other nodes may have changed its mind.
+func (c *class) reconsider(ctx context.Context, added []planned) error {
+	if c.spreads() {
+		if err := c.recount(ctx); err != nil {
+			return err
+		}
+	}
+	nodes := c.stirred(added)
+	if len(nodes) == 0 {
+		return nil
+	}
+	verdicts, err := c.filter(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	back := false
+	for i, v := range verdicts {
+		e, candidate := c.entries[nodes[i]]
+		if !candidate {
+			e = c.deferred[nodes[i]]
+			delete(c.deferred, nodes[i])
+		}
+		e.see(c.attempt.overlay)
+		if !v.fits() {
+			if candidate {
+				c.remove(e)
+			}
+			if c.mayTurn(v.status) {
+				c.deferred[e.node] = e
+			}
+			continue
+		}
+		back = back || !candidate
+		c.entries[e.node] = e
+		c.heap.Put(e)
+	}
+	if back {
+		return c.scores.all(ctx, c)
+	}
+	for _, node := range nodes {
+		if e := c.entries[node]; e != nil {
+			if err := c.scores.update(ctx, c, e); err != nil {
+				return err
+			}
+			c.heap.Put(e)
+		}
+	}
+	return nil
+}
+
+// stirred returns the nodes on which the pods that were planned may have changed the verdict: one of them is there, or is the first of
+// its class at a value of a topology key that a term is about, the class's own or that pod's, and that the node has, too. With the first
+// of a class anywhere, the exception ends by which required affinity allows any node to the first pod of a group. How a new pod changes
+// the least number of pods by which spread constraints judge is for the filter to say.
+func (c *class) stirred(added []planned) []int {
+	all := c.upset || len(added) > 0 && (dependence(c.state)&OnPodsElsewhere != 0 || c.spreads())
+	c.upset = false
+	nodes := map[int]bool{}
+	values := map[meeting]bool{}
+	var keys []string
+	for _, p := range added {
+		nodes[p.node] = true
+		if c.meets(meeting{class: p.task.Class}) {
+			all = all || len(c.podInfo.GetRequiredAffinityTerms()) > 0
+		}
+		labels := c.attempt.overlay.at(p.node).Node().Labels
+		for _, terms := range [][]fwk.AffinityTerm{
+			c.podInfo.GetRequiredAffinityTerms(), c.podInfo.GetRequiredAntiAffinityTerms(), p.pod.GetRequiredAntiAffinityTerms(),
+		} {
+			for i := range terms {
+				key := terms[i].TopologyKey
+				value, ok := labels[key]
+				if ok && c.meets(meeting{p.task.Class, key, value}) {
+					values[meeting{key: key, value: value}] = true
+					keys = append(keys, key)
+				}
+			}
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	var stirred []int
+	for _, list := range []map[int]*candidate{c.entries, c.deferred} {
+		for node, e := range list {
+			labels := e.info.Node().Labels
+			if all || nodes[node] || slices.ContainsFunc(keys, func(key string) bool {
+				value, ok := labels[key]
+				return ok && values[meeting{key: key, value: value}]
+			}) {
+				stirred = append(stirred, node)
+			}
+		}
+	}
+	return stirred
+}
+
+// meets reports whether that is the first time.
+func (c *class) meets(m meeting) bool {
+	first := !c.met[m]
+	c.met[m] = true
+	return first
+}
+
+// rescores reports whether pods that were planned may have changed the scores of all nodes.
+func (c *class) rescores(added []planned) bool {
+	if len(added) == 0 {
+		return false
+	}
+	if c.prefers() || scoresLookAround(c.state) || dependence(c.state)&ScoresOnPodsElsewhere != 0 {
+		return true
+	}
+	return slices.ContainsFunc(added, func(p planned) bool { return attracts(p.pod) })
+}
+
+// prefers reports whether upstream scores nodes for the class by pods on them once there are any that its terms match.
+func (c *class) prefers() bool {
+	return len(c.podInfo.GetPreferredAffinityTerms())+len(c.podInfo.GetPreferredAntiAffinityTerms()) > 0
+}

@@ -1,0 +1,61 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package planner makes the planner of pkg/gang run the plugins of a kube-scheduler profile.
+package planner
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+)
+
+// New returns a planner that runs the plugins of a profile. It still has to be told how jobs are arranged, how large samples of
+// nodes are, and which reservations can fail.
+func New(f framework.Framework) *gang.Planner {
+	return &gang.Planner{
+		Framework:  f,
+		NewState:   func() fwk.CycleState { return framework.NewCycleState() },
+		NewPodInfo: func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
+		RemovePod:  func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
+		Assume:     func(pod *corev1.Pod, node string) (func(context.Context), error) { return assume(f, pod, node) },
+	}
+}
+
+// snapshot is the part of kube-scheduler's snapshot that its own cycle of pod groups uses.
+type snapshot interface {
+	AssumePod(*framework.PodInfo) error
+	ForgetPod(klog.Logger, *corev1.Pod) error
+}
+
+var _ snapshot = (*cache.Snapshot)(nil)
+
+// assume puts a pod on a node of the snapshot behind a profile, where all its plugins see it, until the function it returns is called:
+// last first, before the cycle ends.
+func assume(f framework.Framework, pod *corev1.Pod, node string) (forget func(context.Context), err error) {
+	s, ok := f.SnapshotSharedLister().(snapshot)
+	if !ok {
+		return nil, fmt.Errorf("pods cannot be planned on a snapshot of type %T", f.SnapshotSharedLister())
+	}
+	placed := *pod
+	placed.Spec.NodeName = node
+	info, err := framework.NewPodInfo(&placed)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.AssumePod(info); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) {
+		if err := s.ForgetPod(klog.FromContext(ctx), &placed); err != nil {
+			klog.FromContext(ctx).Error(err, "A planned pod stays on the snapshot of the scheduler until the end of the cycle", "pod", klog.KObj(pod), "node", node)
+		}
+	}, nil
+}
