@@ -26,6 +26,8 @@ type memo struct {
 	shapes map[model.Class]*class
 	// nodes is the number of nodes the candidates were chosen from.
 	nodes int
+	// infos is room for the nodes of one class, used again.
+	infos []fwk.NodeInfo
 }
 
 // keep remembers the classes of a plan that held.
@@ -63,12 +65,15 @@ func (c *class) adopt(ctx context.Context) error {
 		return nil
 	}
 	delete(m.shapes, c.task.Shape)
-	infos := make([]fwk.NodeInfo, old.heap.Len())
-	for i, e := range old.heap.Items() {
-		if infos[i] = a.overlay.at(e.node); infos[i].Node().Name != e.name {
+	infos := slices.Grow(m.infos[:0], old.heap.Len())
+	for _, e := range old.heap.Items() {
+		info := a.overlay.at(e.node)
+		if info != e.info && info.Node().Name != e.name {
 			return nil
 		}
+		infos = append(infos, info)
 	}
+	m.infos = infos
 	status := a.planner.Framework.RunPreScorePlugins(ctx, c.state, c.pod, infos)
 	if !status.IsSuccess() {
 		return scoreError(c, status)

@@ -148,6 +148,8 @@ type attempt struct {
 	// tasks are the placeable tasks in the order in which they are tried.
 	tasks   []*model.Task
 	placed  []Placement
+	// last records the task placed last; nil when that is done.
+	last func(context.Context) error
 	undos   []func(context.Context)
 	fragile bool
 	// assumed is how many of the pods planned are on the snapshot, too, and forget what takes each off again.
@@ -246,6 +248,9 @@ func (a *attempt) affords() bool {
 
 // place puts one task on the best node of its class; false when no node is left.
 func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
+	if err := a.recordLast(ctx); err != nil {
+		return false, err
+	}
 	if !a.later && a.evictor == nil && !a.allows(t) {
 		return false, nil
 	}
@@ -278,8 +283,21 @@ func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
 			a.evictor.trial.Gain(t)
 		}
 		a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
-		return true, a.record(ctx, c, t, e)
+		if a.last = func(ctx context.Context) error { return a.record(ctx, c, t, e) }; a.evictor != nil {
+			return true, a.recordLast(ctx)
+		}
+		return true, nil
 	}
+}
+
+// recordLast records the task that was placed last, which nobody asks about when it was the last of all.
+func (a *attempt) recordLast(ctx context.Context) error {
+	record := a.last
+	if record == nil {
+		return nil
+	}
+	a.last = nil
+	return record(ctx)
 }
 
 // nodeFor returns the node on which a task goes: the one kept for it, the best there is, or one where evictions make room.

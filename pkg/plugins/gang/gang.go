@@ -49,7 +49,6 @@ var (
 	_ fwk.ReservePlugin     = &Gang{}
 	_ fwk.PermitPlugin      = &Gang{}
 	_ fwk.BindPlugin        = &Gang{}
-	_ fwk.SignPlugin        = &Gang{}
 	_ fwk.EnqueueExtensions = &Gang{}
 )
 
@@ -141,11 +140,6 @@ func endsTurns(order []string) bool {
 		order = order[1:]
 	}
 	return len(order) > 0 && order[0] == Name && !slices.Contains(order, names.Reclaim)
-}
-
-// SignPod says that pods of one job are alike as far as this plugin goes.
-func (pl *Gang) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return []fwk.SignFragment{{Key: "caldera.Gang", Value: model.JobOf(pod).String()}}, nil
 }
 
 // pinKey is where a cycle's pin is kept.
