@@ -6,6 +6,7 @@ package gang
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	fwk "k8s.io/kube-scheduler/framework"
@@ -115,50 +116,84 @@ func (c *class) reconsider(ctx context.Context, added []planned) error {
 	return nil
 }
 
-// stirred returns the nodes on which the pods that were planned may have changed the verdict: one of them is there, or is the first of
-// its class at a value of a topology key that a term is about, the class's own or that pod's, and that the node has, too. With the first
-// of a class anywhere, the exception ends by which required affinity allows any node to the first pod of a group. How a new pod changes
-// the least number of pods by which spread constraints judge is for the filter to say.
+// stirred returns the nodes on which the pods that were planned may have changed the verdict.
 func (c *class) stirred(added []planned) []int {
-	all := c.upset || len(added) > 0 && (dependence(c.state)&OnPodsElsewhere != 0 || c.spreads())
+	s := c.stir(added)
+	var nodes []int
+	for _, list := range []map[int]*candidate{c.entries, c.deferred} {
+		for node, e := range list {
+			if s.reaches(e) {
+				nodes = append(nodes, node)
+			}
+		}
+	}
+	return nodes
+}
+
+// stir says which nodes planned pods are on, and which values of topology keys these nodes have, if not all of the cluster matters.
+type stir struct {
+	all    bool
+	nodes  map[int]bool
+	values map[string]map[string]bool
+}
+
+// stir finds out how far pods that were planned reach: to nodes that have them, and where one is the first of its class at a value of a
+// topology key that a term is about, the class's own or that pod's, to nodes that have that value, too. With the first of a class
+// anywhere, the exception ends by which required affinity allows any node to the first pod of a group. How a new pod changes the least
+// number of pods by which spread constraints judge is for the filter to say.
+func (c *class) stir(added []planned) stir {
+	s := stir{
+		all:    c.upset || len(added) > 0 && (dependence(c.state)&OnPodsElsewhere != 0 || c.spreads()),
+		nodes:  map[int]bool{},
+		values: map[string]map[string]bool{},
+	}
 	c.upset = false
-	nodes := map[int]bool{}
-	values := map[meeting]bool{}
-	var keys []string
 	for _, p := range added {
-		nodes[p.node] = true
-		if c.meets(meeting{class: p.task.Class}) {
-			all = all || len(c.podInfo.GetRequiredAffinityTerms()) > 0
+		s.nodes[p.node] = true
+		if c.meets(meeting{class: p.task.Class}) && len(c.podInfo.GetRequiredAffinityTerms()) > 0 {
+			s.all = true
 		}
 		labels := c.attempt.overlay.at(p.node).Node().Labels
-		for _, terms := range [][]fwk.AffinityTerm{
-			c.podInfo.GetRequiredAffinityTerms(), c.podInfo.GetRequiredAntiAffinityTerms(), p.pod.GetRequiredAntiAffinityTerms(),
-		} {
-			for i := range terms {
-				key := terms[i].TopologyKey
-				value, ok := labels[key]
-				if ok && c.meets(meeting{p.task.Class, key, value}) {
-					values[meeting{key: key, value: value}] = true
-					keys = append(keys, key)
+		for term := range terms(c.podInfo.GetRequiredAffinityTerms(), c.podInfo.GetRequiredAntiAffinityTerms(), p.pod.GetRequiredAntiAffinityTerms()) {
+			key := term.TopologyKey
+			value, ok := labels[key]
+			if !ok || !c.meets(meeting{p.task.Class, key, value}) {
+				continue
+			}
+			if s.values[key] == nil {
+				s.values[key] = map[string]bool{}
+			}
+			s.values[key][value] = true
+		}
+	}
+	return s
+}
+
+// terms are those of several lists.
+func terms(lists ...[]fwk.AffinityTerm) iter.Seq[*fwk.AffinityTerm] {
+	return func(yield func(*fwk.AffinityTerm) bool) {
+		for _, list := range lists {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
 				}
 			}
 		}
 	}
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
-	var stirred []int
-	for _, list := range []map[int]*candidate{c.entries, c.deferred} {
-		for node, e := range list {
-			labels := e.info.Node().Labels
-			if all || nodes[node] || slices.ContainsFunc(keys, func(key string) bool {
-				value, ok := labels[key]
-				return ok && values[meeting{key: key, value: value}]
-			}) {
-				stirred = append(stirred, node)
-			}
+}
+
+// reaches reports whether the pods may make a difference to a node.
+func (s stir) reaches(e *candidate) bool {
+	if s.all || s.nodes[e.node] {
+		return true
+	}
+	labels := e.info.Node().Labels
+	for key, values := range s.values {
+		if value, ok := labels[key]; ok && values[value] {
+			return true
 		}
 	}
-	return stirred
+	return false
 }
 
 // meets reports whether that is the first time.

@@ -146,10 +146,10 @@ type attempt struct {
 	// arrangement is the order of the tasks and what they are told apart by.
 	arrangement Arrangement
 	// tasks are the placeable tasks in the order in which they are tried.
-	tasks   []*model.Task
-	placed  []Placement
+	tasks  []*model.Task
+	placed []Placement
 	// last records the task placed last; nil when that is done.
-	last func(context.Context) error
+	last    func(context.Context) error
 	undos   []func(context.Context)
 	fragile bool
 	// assumed is how many of the pods planned are on the snapshot, too, and forget what takes each off again.
@@ -276,18 +276,22 @@ func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
 		if !ok {
 			continue
 		}
-		if !a.later {
-			a.budget.Take(t.Request)
-		}
-		if a.evictor != nil {
-			a.evictor.trial.Gain(t)
-		}
-		a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
-		if a.last = func(ctx context.Context) error { return a.record(ctx, c, t, e) }; a.evictor != nil {
-			return true, a.recordLast(ctx)
-		}
-		return true, nil
+		return true, a.take(ctx, c, t, e)
 	}
+}
+
+// take places a task on a node.
+func (a *attempt) take(ctx context.Context, c *class, t *model.Task, e *candidate) error {
+	if !a.later {
+		a.budget.Take(t.Request)
+	}
+	a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
+	a.last = func(ctx context.Context) error { return a.record(ctx, c, t, e) }
+	if a.evictor == nil {
+		return nil
+	}
+	a.evictor.trial.Gain(t)
+	return a.recordLast(ctx)
 }
 
 // recordLast records the task that was placed last, which nobody asks about when it was the last of all.
