@@ -81,6 +81,8 @@ func runOn(ctx context.Context, o options, s scenario, c contender, cluster *loc
 			return r, err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a leftover log does no harm
+	} else if err := os.MkdirAll(dir, 0o755); err != nil {
+		return r, err
 	}
 	p := profiler{options: o, scenario: s, contender: c}
 	port, err := p.port()
