@@ -50,7 +50,11 @@ func (c *class) recount(ctx context.Context) error {
 	}
 	state := a.planner.NewState()
 	MarkPlan(state, a.job)
-	if _, status, _ := a.planner.Framework.RunPreFilterPlugins(ctx, state, c.pod); !status.IsSuccess() {
+	switch _, status, _ := a.planner.Framework.RunPreFilterPlugins(ctx, state, c.pod); {
+	case status.IsRejected():
+		c.dismiss(status)
+		return nil
+	case !status.IsSuccess():
 		return c.preFilterError(status)
 	}
 	for _, gone := range a.overlay.gone {
@@ -66,10 +70,19 @@ func (c *class) recount(ctx context.Context) error {
 	return nil
 }
 
+// restore tells the class's filters of a pod that is back on its node after all.
+func (c *class) restore(ctx context.Context, pod fwk.PodInfo, node fwk.NodeInfo) error {
+	c.upset = true
+	if err := c.addPod(ctx, pod, node); err != nil || !c.spreads() {
+		return err
+	}
+	return c.recount(ctx)
+}
+
 // reconsider filters the nodes again about which a filter that looks at other nodes may have changed its mind.
 func (c *class) reconsider(ctx context.Context, added []planned) error {
 	if c.spreads() {
-		if err := c.recount(ctx); err != nil {
+		if err := c.recount(ctx); err != nil || c.dismissed() {
 			return err
 		}
 	}

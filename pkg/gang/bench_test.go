@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -40,6 +41,44 @@ func BenchmarkPlan(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkSample is what upstream's plugins alone take of the plan of a class not seen before: they filter, score and normalise a sample
+// of 500 nodes, as upstream takes it of 5,000. It is reported in microseconds for each of three pods, to compare with BenchmarkPlan.
+func BenchmarkSample(b *testing.B) {
+	w := newWorld(b, nodeShapes{{count: 500, cpu: "64", memory: "256Gi"}}, nil)
+	f, p := w.planner.Framework, pod("train", "1")
+	nodes, err := f.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := b.Context()
+	for b.Loop() {
+		state := w.planner.NewState()
+		if _, status, _ := f.RunPreFilterPlugins(ctx, state, p); !status.IsSuccess() {
+			b.Fatal(status)
+		}
+		f.Parallelizer().Until(ctx, len(nodes), func(i int) {
+			if status := f.RunFilterPlugins(ctx, state, p, nodes[i]); !status.IsSuccess() {
+				b.Error(status)
+			}
+		}, "")
+		if status := f.RunPreScorePlugins(ctx, state, p, nodes); !status.IsSuccess() {
+			b.Fatal(status)
+		}
+		scores := make([]fwk.NodePluginScores, len(nodes))
+		f.Parallelizer().Until(ctx, len(nodes), func(i int) {
+			raw, status := f.RunRawScorePlugins(ctx, state, p, nodes[i])
+			if !status.IsSuccess() {
+				b.Error(status)
+			}
+			scores[i] = fwk.NodePluginScores{Name: nodes[i].Node().Name, RawScores: raw}
+		}, "")
+		if status := f.NormalizeScores(ctx, state, p, scores); !status.IsSuccess() {
+			b.Fatal(status)
+		}
+	}
+	perPod(b, 3)
 }
 
 // BenchmarkPlanAround plans gangs whose pods have terms about each other, on nodes of ten zones.

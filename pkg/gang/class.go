@@ -81,8 +81,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	result, status, _ := p.Framework.RunPreFilterPlugins(ctx, c.state, t.Pod)
 	switch {
 	case status.IsRejected():
-		c.refusals.general = append(c.refusals.general, status.Message())
-		c.exhausted = true
+		c.dismiss(status)
 		return c, nil
 	case !status.IsSuccess():
 		return nil, c.preFilterError(status)
@@ -94,7 +93,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c.seen = len(a.overlay.added)
 	c.restrict(result)
-	if c.looksAround || c.canFail || c.only != nil || a.evictor != nil || dependence(c.state)&OnJob != 0 {
+	if c.dismissed() || c.looksAround || c.canFail || c.only != nil || a.evictor != nil || a.overlay.attracting || dependence(c.state)&OnJob != 0 {
 		return c, nil
 	}
 	if err := c.adopt(ctx); err != nil {
@@ -102,6 +101,16 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	return c, nil
 }
+
+// dismiss gives the class up: PreFilter leaves it no node.
+func (c *class) dismiss(status *fwk.Status) {
+	c.refusals.general = append(c.refusals.general, status.Message())
+	c.exhausted, c.looksAround = true, false
+	c.heap, c.entries, c.deferred = newCandidates(), nil, nil
+}
+
+// dismissed reports whether PreFilter left no node.
+func (c *class) dismissed() bool { return len(c.refusals.general) > 0 }
 
 func (c *class) preFilterError(status *fwk.Status) error {
 	return fmt.Errorf("running PreFilter for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
@@ -219,12 +228,9 @@ func (c *class) removePod(ctx context.Context, state fwk.CycleState, r removed, 
 	return nil
 }
 
-// best returns the best node left, or nil. What it returns passes the filters with everything planned so far.
+// best returns the best node left, or nil, of a class that has caught up: what it returns passes the filters with everything planned so
+// far.
 func (c *class) best(ctx context.Context) (*candidate, error) {
-	c.looksAround = c.looksAround || len(c.attempt.overlay.repelling) > 0
-	if err := c.catchUp(ctx); err != nil {
-		return nil, err
-	}
 	for {
 		if err := c.scores.settle(ctx, c); err != nil {
 			return nil, err
@@ -243,10 +249,13 @@ func (c *class) best(ctx context.Context) (*candidate, error) {
 
 // catchUp filters and scores again the nodes about which the pods planned since the class last looked may make a difference.
 func (c *class) catchUp(ctx context.Context) error {
+	if c.dismissed() {
+		return nil
+	}
+	c.looksAround = c.looksAround || len(c.attempt.overlay.repelling) > 0
 	added := c.attempt.overlay.added[c.seen:]
 	c.seen += len(added)
-	if len(added) == 0 && !c.upset || len(c.entries)+len(c.deferred) == 0 {
-		c.upset = false
+	if len(added) == 0 && !c.upset {
 		return nil
 	}
 	var err error

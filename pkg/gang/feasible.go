@@ -19,7 +19,7 @@ func MayFit(job *model.Job, totals model.Totals) bool {
 	var fitting []model.Demand
 	count := 0
 	for _, d := range job.Pending {
-		if listed(d.Request, totals.Allocatable).Exceeding(totals.Largest) == nil {
+		if !exceeds(d.Request, totals.Largest) {
 			fitting = append(fitting, d)
 			count += d.Count
 		}
@@ -28,6 +28,32 @@ func MayFit(job *model.Job, totals model.Totals) bool {
 		return false
 	}
 	return listed(model.LeastSum(fitting, must), totals.Allocatable).Exceeding(totals.Idle()) == nil
+}
+
+// Outsized reports whether a job cannot start however empty the nodes are: too many of its pods ask for more than the largest node has.
+// A job whose pods are not all there is not judged yet. It never says so of a job that a plan would place on empty nodes; a device that
+// no node lists is left to the plan.
+func Outsized(job *model.Job, totals model.Totals) bool {
+	if totals.Nodes == 0 || job.Counts.Total() < job.Min() {
+		return false
+	}
+	small := job.Counts.ByStatus[model.Pending]
+	for _, d := range job.Pending {
+		if exceeds(d.Request, totals.Largest) {
+			small -= d.Count
+		}
+	}
+	return small < job.Requirement().Tasks
+}
+
+// exceeds reports whether a request is for more of a resource than any node has that lists it.
+func exceeds(request, largest resource.Vector) bool {
+	for _, a := range request {
+		if most := largest.Get(a.Name); most > 0 && a.Value > most {
+			return true
+		}
+	}
+	return false
 }
 
 // listed keeps the resources of v that the nodes list.

@@ -42,7 +42,7 @@ func (a *attempt) keepRoom(nominated []*model.Task, except model.JobKey) error {
 	return nil
 }
 
-// kept returns the node on which room is kept for a task, if it is free by now.
+// kept returns the node on which room is kept for a task of a class that has caught up, if it is free by now.
 func (a *attempt) kept(ctx context.Context, c *class, t *model.Task) *candidate {
 	if t.Nominated == "" || a.evictor != nil {
 		return nil

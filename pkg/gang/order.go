@@ -68,15 +68,20 @@ func (r Arrangement) kindOf(t *model.Task) kind { return kind{t.Class, r.Part(t)
 func (r Arrangement) inOrder(job *model.Job) []*model.Task {
 	need, o := job.Requirement(), r.Order
 	tasks := make([]*model.Task, 0, len(job.Pending))
-	first := map[kind]int{}
+	// Most often a task is of the same kind as the one before it.
+	first, last, i, known := map[kind]int{}, kind{}, 0, false
 	for _, t := range job.Tasks {
 		if !t.Placeable() {
 			continue
 		}
-		i, known := first[r.kindOf(t)]
+		if k := r.kindOf(t); !known || k != last {
+			last = k
+			i, known = first[k]
+		}
 		switch {
 		case need.Gang || !known:
-			first[r.kindOf(t)] = len(tasks)
+			i, known = len(tasks), true
+			first[last] = i
 			tasks = append(tasks, t)
 		case o.compareInTurn(need.Roles, t, tasks[i]) < 0:
 			tasks[i] = t
@@ -113,15 +118,22 @@ func (o TaskOrder) compareInTurn(roles map[string]int, a, b *model.Task) int {
 		}
 		return 1
 	}
-	return cmp.Or(-cmp.Compare(min(roles[a.Role], 1), min(roles[b.Role], 1)), o(a, b), compareNames(a, b))
+	if len(roles) > 0 {
+		if c := -cmp.Compare(min(roles[a.Role], 1), min(roles[b.Role], 1)); c != 0 {
+			return c
+		}
+	}
+	if c := o(a, b); c != 0 {
+		return c
+	}
+	return compareNames(a, b)
 }
 
 // compareNames is the order of tasks that policies treat alike, negative when a goes first: smaller index in the name,
 // older, smaller UID. Source: the tie-breaks of Volcano's TaskOrder.
 func compareNames(a, b *model.Task) int {
-	return cmp.Or(
-		cmp.Compare(a.Index(), b.Index()),
-		a.Created.Compare(b.Created),
-		cmp.Compare(a.UID, b.UID),
-	)
+	if c := cmp.Compare(a.Index(), b.Index()); c != 0 {
+		return c
+	}
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 }

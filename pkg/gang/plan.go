@@ -307,6 +307,9 @@ func (a *attempt) recordLast(ctx context.Context) error {
 // nodeFor returns the node on which a task goes: the one kept for it, the best there is, or one where evictions make room.
 // It returns nil when there is none.
 func (a *attempt) nodeFor(ctx context.Context, c *class, t *model.Task) (*candidate, error) {
+	if err := c.catchUp(ctx); err != nil {
+		return nil, err
+	}
 	if e := a.kept(ctx, c, t); e != nil {
 		return e, nil
 	}

@@ -328,7 +328,7 @@ func TestPlanAgreesWithArithmetic(t *testing.T) {
 	})
 }
 
-// TestMayFitNeverRefusesWhatAPlanAccepts checks the cheap condition against the planner on random worlds.
+// TestMayFitNeverRefusesWhatAPlanAccepts checks the cheap conditions against the planner on random worlds.
 func TestMayFitNeverRefusesWhatAPlanAccepts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		shapes := nodeShapes{
@@ -340,7 +340,7 @@ func TestMayFitNeverRefusesWhatAPlanAccepts(t *testing.T) {
 			cpuOf(0, fmt.Sprint(rapid.IntRange(1, 20).Draw(r, "first"))))
 		w := newWorld(t, shapes, nil)
 		job := w.job(g)
-		if plan := w.plan(t, job); len(plan.Placements) > 0 && !gang.MayFit(job, w.state.Totals()) {
+		if plan := w.plan(t, job); len(plan.Placements) > 0 && (!gang.MayFit(job, w.state.Totals()) || gang.Outsized(job, w.state.Totals())) {
 			r.Fatalf("a plan places %d tasks of a job that may not fit", len(plan.Placements))
 		}
 	})

@@ -275,8 +275,7 @@ func (e *evictor) putBack(ctx context.Context, r removed) error {
 	info := e.attempt.overlay.restore(r)
 	for _, c := range e.attempt.classes {
 		if c.looksAround {
-			c.upset = true
-			if err := c.addPod(ctx, r.pod, info); err != nil {
+			if err := c.restore(ctx, r.pod, info); err != nil {
 				return err
 			}
 		}

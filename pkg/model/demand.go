@@ -61,9 +61,10 @@ func (j *Job) Claim() resource.Vector {
 	return claim
 }
 
-// Inqueue is the claim of a job that was admitted and has not placed all of its minimum; nil for others.
+// Inqueue is the claim of a job that was admitted and has not placed all of its minimum; nil for others, and for one that can start on no
+// node: what was promised to it is of no use to it, and held against others would keep them waiting for good.
 func (j *Job) Inqueue() resource.Vector {
-	if !j.Admitted || j.Over() || j.Counts.Total() > 0 && j.Counts.ByStatus[Pending] == 0 {
+	if !j.Admitted || j.Outsized || j.Over() || j.Counts.Total() > 0 && j.Counts.ByStatus[Pending] == 0 {
 		return nil
 	}
 	return j.Claim()

@@ -79,12 +79,15 @@ func (t *Task) CoolsUntil() time.Time {
 
 // Index is the number at the end of a pod name of at least three parts ("train-worker-7"). Names without one sort behind
 // those that have one, so that the order by it is transitive, which Volcano's is not.
-func (t *Task) Index() int {
-	last := strings.LastIndexByte(t.Pod.Name, '-')
-	if last < 0 || strings.IndexByte(t.Pod.Name[:last], '-') < 0 {
+func (t *Task) Index() int { return t.index }
+
+// indexOf reads the index off a pod's name.
+func indexOf(name string) int {
+	last := strings.LastIndexByte(name, '-')
+	if last < 0 || strings.IndexByte(name[:last], '-') < 0 {
 		return math.MaxInt
 	}
-	n, err := strconv.Atoi(t.Pod.Name[last+1:])
+	n, err := strconv.Atoi(name[last+1:])
 	if err != nil || n < 0 {
 		return math.MaxInt
 	}

@@ -88,6 +88,7 @@ func NewTask(pod *corev1.Pod) *Task {
 	return &Task{
 		UID:        pod.UID,
 		Pod:        pod,
+		index:      indexOf(pod.Name),
 		Job:        JobOf(pod),
 		Role:       RoleOf(pod),
 		Class:      class,

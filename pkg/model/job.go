@@ -203,6 +203,9 @@ type Job struct {
 	Usage    Usage
 	// Admitted: the job has been let into its queue (Volcano's enqueue) and may have turns.
 	Admitted bool
+	// Outsized: the job cannot start however empty the nodes are. The state does not say so; it is for those to set who compare jobs
+	// with nodes.
+	Outsized bool
 	// Roles are the counts of each role that has tasks, by role.
 	Roles []RoleCounts
 	// Pending are the placeable tasks of each class, by class.

@@ -91,6 +91,8 @@ type Task struct {
 	Problem string
 	// Created is the pod's creation time.
 	Created time.Time
+	// index is what Index returns.
+	index int
 }
 
 // Placeable reports whether the task waits for a node and may get one.

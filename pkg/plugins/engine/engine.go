@@ -184,6 +184,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		State:    e.State,
 		Rules:    rules.forDispatch(),
 		MayFit:   gang.MayFit,
+		Outsized: gang.Outsized,
 		Lead:     func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
 		Activate: func(pods []*corev1.Pod) { e.activate(logger, byName(pods)) },
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },

@@ -41,7 +41,7 @@ func crowd(b *testing.B, jobs int, capacity config.TierPlugin) *Dispatcher {
 	state := model.NewState()
 	state.AddScheduler("volcano")
 	d := New(Config{
-		State: state, Rules: Rules{Policies: policies}, MayFit: gang.MayFit, Clock: clock.RealClock{}, Recorder: silent{},
+		State: state, Rules: Rules{Policies: policies}, MayFit: gang.MayFit, Outsized: gang.Outsized, Clock: clock.RealClock{}, Recorder: silent{},
 		Lead:   gang.TaskOrder(func(_, _ *model.Task) int { return 0 }).Lead,
 		Report: func(model.JobKey, model.Reason) {}, Fault: func(*model.Queue, model.Reason) {},
 	})

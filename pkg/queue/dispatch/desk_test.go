@@ -72,6 +72,7 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
 			Policies: policies(t, args), AdmissionTimeout: patience, Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		},
 		MayFit:   gang.MayFit,
+		Outsized: gang.Outsized,
 		Lead:     gang.TaskOrder(noOpinion).Lead,
 		Fault:    func(*model.Queue, model.Reason) {},
 		Recorder: metrics.Recorder{},

@@ -42,6 +42,8 @@ type Config struct {
 	Rules
 	// MayFit is a cheap necessary condition for a plan to succeed.
 	MayFit func(*model.Job, model.Totals) bool
+	// Outsized reports whether a job cannot start however empty the nodes are.
+	Outsized func(*model.Job, model.Totals) bool
 	// Lead is the task of a job whose pod leads its turn; nil when no task may be placed.
 	Lead func(*model.Job) *model.Task
 	// Activate moves pods to the scheduler's active queue; pods it does not know are ignored.
@@ -88,6 +90,8 @@ type Dispatcher struct {
 	// applying are the jobs that ask to be let into their queues; asked: some have not been voted on.
 	applying map[applicantKey]*applicants
 	asked    bool
+	// nodes are the totals of the nodes when these last changed.
+	nodes model.Totals
 	// expiries are when jobs have to be looked at though nothing happens to them.
 	expiries map[model.JobKey]time.Time
 	// queues are the queues that changed, bars what was last found to keep whole queues from turns.

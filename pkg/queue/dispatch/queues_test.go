@@ -5,6 +5,7 @@ package dispatch_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,6 +141,33 @@ func TestAJobThatSaysNothingOfItsNeedsIsJudgedByItsPods(t *testing.T) {
 		d.want("fits-0")
 		if got := d.last("huge"); got.Kind != model.NotAdmitted || !got.FromNodes {
 			t.Errorf("the huge one was told %+v, want that the cluster is too small, so that it may grow", got)
+		}
+	})
+}
+
+func TestWhatFitsOnNoNodeIsPromisedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// 16 cores on two nodes, of which 19.2 may be promised.
+		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d.addNode("node-1", "8")
+		d.pods("broad", 1, "12")
+		d.group("broad", "default", 1, 2, nil)
+		if leads := d.run(); len(leads) > 0 {
+			t.Fatalf("%v started, which no node is large enough for", leads)
+		}
+		d.pods("later", 1, "8")
+		d.group("later", "default", 1, 1, nil)
+		d.admitted("broad", "later")
+		if leads := d.run(); !slices.Equal(leads, []types.UID{"later-0"}) {
+			t.Errorf("%v started, want the one that fits", leads)
+		}
+		// A node that is large enough makes the promise good, and others wait for it again.
+		d.addNode("large", "12")
+		d.pods("late", 1, "20")
+		d.group("late", "default", 1, 0, nil)
+		d.admitted("broad", "later")
+		if got := d.take(); !slices.Equal(got, []types.UID{"broad-0"}) {
+			t.Errorf("%v got a turn, want the one for which there is a node now", got)
 		}
 	})
 }

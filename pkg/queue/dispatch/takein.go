@@ -5,6 +5,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -17,6 +18,34 @@ func (d *Dispatcher) loosen(job *model.Job) *model.Job {
 		return job
 	}
 	return job.Ungrouped()
+}
+
+// head returns a job as it is now, without its tasks, or nil.
+func (d *Dispatcher) head(key model.JobKey) *model.Job {
+	job := d.loosen(d.cfg.State.Head(key))
+	if job == nil || !d.cfg.Outsized(job, d.nodes) {
+		return job
+	}
+	outsized := *job
+	outsized.Outsized = true
+	return &outsized
+}
+
+// measure takes in how large the nodes are: jobs may be too large for them, or no longer be.
+func (d *Dispatcher) measure() {
+	if d.events&(model.NodeChanged|model.NodeLost) == 0 {
+		return
+	}
+	largest := d.nodes.Largest
+	d.nodes = d.cfg.State.Totals()
+	if slices.Equal(d.nodes.Largest, largest) {
+		return
+	}
+	for key, w := range d.jobs {
+		if d.cfg.Outsized(w.job.Job, d.nodes) != w.job.Outsized {
+			d.changed[key] = true
+		}
+	}
 }
 
 // takeIn brings the accounts and the order up to date with what changed.
@@ -41,14 +70,15 @@ func (d *Dispatcher) takeIn() {
 
 // bookIn tells the policies what changed, and returns the jobs that have to be looked at again.
 func (d *Dispatcher) bookIn() map[model.JobKey]*model.Job {
+	d.measure()
 	policies := d.cfg.Policies
 	jobs := make(map[model.JobKey]*model.Job, len(d.changed))
 	for key := range d.changed {
-		job := d.loosen(d.cfg.State.Head(key))
+		job := d.head(key)
 		jobs[key] = job
 		policies.SetJob(key, job)
 	}
-	if d.events&(model.NodeChanged|model.NodeLost) != 0 && policies.SetCluster(d.cfg.State.Totals().Allocatable) {
+	if d.events&(model.NodeChanged|model.NodeLost) != 0 && policies.SetCluster(d.nodes.Allocatable) {
 		// Shares of the cluster are part of the order of those that hold something.
 		for key, w := range d.jobs {
 			if _, ok := jobs[key]; !ok && w.job.Share > 0 {
