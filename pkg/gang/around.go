@@ -41,9 +41,12 @@ func (c *class) spreads() bool { return !c.state.GetSkipFilterPlugins().Has(podT
 // spreadState is where PodTopologySpread keeps what it found at PreFilter.
 const spreadState fwk.StateKey = "PreFilter" + podTopologySpread
 
-// recount has PodTopologySpread count the pods anew, with those planned on the snapshot. Of the domains with the fewest pods it remembers
+// recount has PodTopologySpread count the pods anew, with those planned on the snapshot, if the class spreads. Of the domains with the fewest pods it remembers
 // two (its criticalPaths): enough to be told of one pod more, not of a gang.
 func (c *class) recount(ctx context.Context) error {
+	if !c.spreads() {
+		return nil
+	}
 	a := c.attempt
 	if err := a.follow(); err != nil {
 		return err
@@ -73,7 +76,7 @@ func (c *class) recount(ctx context.Context) error {
 // restore tells the class's filters of a pod that is back on its node after all.
 func (c *class) restore(ctx context.Context, pod fwk.PodInfo, node fwk.NodeInfo) error {
 	c.upset = true
-	if err := c.addPod(ctx, pod, node); err != nil || !c.spreads() {
+	if err := c.addPod(ctx, pod, node); err != nil {
 		return err
 	}
 	return c.recount(ctx)
@@ -81,10 +84,8 @@ func (c *class) restore(ctx context.Context, pod fwk.PodInfo, node fwk.NodeInfo)
 
 // reconsider filters the nodes again about which a filter that looks at other nodes may have changed its mind.
 func (c *class) reconsider(ctx context.Context, added []planned) error {
-	if c.spreads() {
-		if err := c.recount(ctx); err != nil || c.dismissed() {
-			return err
-		}
+	if err := c.recount(ctx); err != nil || c.dismissed() {
+		return err
 	}
 	nodes := c.stirred(added)
 	if len(nodes) == 0 {

@@ -129,10 +129,10 @@ func (c *class) tell(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.spreads() && len(o.added) > 0 {
-		return c.recount(ctx)
+	if len(o.added) == 0 {
+		return nil
 	}
-	return nil
+	return c.recount(ctx)
 }
 
 // demand counts how many tasks of the class the turn wants and how many it cannot do without.
