@@ -69,7 +69,7 @@ func value(name corev1.ResourceName, quantity *resource.Quantity) int64 {
 // OfPod is what a pod asks of its node: its containers, init containers, overhead and pod-level resources as
 // kube-scheduler counts them, plus one pod. Amounts that are zero are left out.
 func OfPod(pod *corev1.Pod) Vector {
-	list := podresource.PodRequests(pod, podresource.PodResourcesOptions{UseStatusResources: true})
+	list := podresource.PodRequests(pod, podresource.PodResourcesOptions{UseStatusResources: saysMore(pod)})
 	v := make(Vector, 0, len(list)+1)
 	for name, quantity := range list {
 		if n := value(name, &quantity); n != 0 {
@@ -79,6 +79,11 @@ func OfPod(pod *corev1.Pod) Vector {
 	v = append(v, Amount{Name: corev1.ResourcePods, Value: 1})
 	slices.SortFunc(v, func(a, b Amount) int { return cmp.Compare(a.Name, b.Name) })
 	return v
+}
+
+// saysMore reports whether a pod's status may say otherwise than its spec what it asks for; looking costs three times as much.
+func saysMore(pod *corev1.Pod) bool {
+	return len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) > 0 || podresource.IsPodResizeInfeasible(pod)
 }
 
 // find returns the place of a resource in a list sorted by name, and whether it is there. Lists are short.

@@ -4,11 +4,13 @@
 package resource_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	podresource "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -63,6 +65,47 @@ func TestOfPodCountsInitContainersSidecarsAndOverhead(t *testing.T) {
 	}
 	if empty := resource.OfPod(&corev1.Pod{}); !empty.BestEffort() || empty.Get(corev1.ResourcePods) != 1 {
 		t.Errorf("a pod without requests = %s, want best-effort with one pod slot", empty)
+	}
+}
+
+// TestOfPodHeedsTheStatus: leaving out the status where it cannot say anything changes no request.
+func TestOfPodHeedsTheStatus(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		pod := &corev1.Pod{}
+		var statuses []corev1.ContainerStatus
+		for i := range rapid.IntRange(1, 3).Draw(r, "containers") {
+			name := fmt.Sprintf("c%d", i)
+			draw := func(label string) corev1.ResourceList {
+				return list("cpu", fmt.Sprint(rapid.IntRange(1, 9).Draw(r, label)))
+			}
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: draw("spec")}})
+			status := corev1.ContainerStatus{Name: name}
+			if rapid.Bool().Draw(r, "allocated") {
+				status.AllocatedResources = draw("allocated cpu")
+			}
+			if rapid.Bool().Draw(r, "actuated") {
+				status.Resources = &corev1.ResourceRequirements{Requests: draw("actuated cpu")}
+			}
+			statuses = append(statuses, status)
+		}
+		if rapid.Bool().Draw(r, "started") {
+			pod.Status.ContainerStatuses = statuses
+		}
+		if rapid.Bool().Draw(r, "resize infeasible") {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+		}
+		upstream := podresource.PodRequests(pod, podresource.PodResourcesOptions{UseStatusResources: true})
+		if got, want := resource.OfPod(pod).Get("cpu"), upstream.Cpu().MilliValue(); got != want {
+			r.Errorf("the pod asks for %dm, upstream says %dm", got, want)
+		}
+	})
+}
+
+func BenchmarkOfPod(b *testing.B) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "1Gi")}}}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		resource.OfPod(pod)
 	}
 }
 
