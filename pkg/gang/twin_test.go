@@ -153,6 +153,13 @@ func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 		if diff := gocmp.Diff(want, got); diff != "" {
 			r.Fatalf("placements differ, %q (-straightforward +plan):\n%s", plan.Reason.Text(), diff)
 		}
+		again, err := straightforward(t.Context(), w, pods)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if diff := gocmp.Diff(want, again); diff != "" {
+			r.Fatalf("the plan left something on the snapshot (-before +after):\n%s", diff)
+		}
 	})
 }
 
