@@ -64,11 +64,13 @@ func TestConstraintsAmongMembersHoldForTheWholeGang(t *testing.T) {
 			}}
 		}
 	}
-	spread := func(gang string) func(int, *corev1.Pod) {
-		return func(_ int, p *corev1.Pod) {
-			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-				MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selectGang(gang),
-			}}
+	spread := func(key string) func(string) func(int, *corev1.Pod) {
+		return func(gang string) func(int, *corev1.Pod) {
+			return func(_ int, p *corev1.Pod) {
+				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+					MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selectGang(gang),
+				}}
+			}
 		}
 	}
 	port := func(string) func(int, *corev1.Pod) {
@@ -87,7 +89,8 @@ func TestConstraintsAmongMembersHoldForTheWholeGang(t *testing.T) {
 	}{
 		{"required anti-affinity puts each member on a node of its own", apart, "1", 6, 7, corev1.LabelHostname, 1},
 		{"required affinity puts all members into one zone", together, "8", 4, 5, "zone", 4},
-		{"topology spread puts equal numbers into the zones", spread, "8", 12, 13, "zone", 4},
+		{"topology spread puts equal numbers into the zones", spread("zone"), "8", 12, 13, "zone", 4},
+		{"topology spread over nodes fills all of them before any gets another", spread(corev1.LabelHostname), "4", 9, 25, corev1.LabelHostname, 2},
 		{"a host port is used once a node", port, "1", 6, 7, corev1.LabelHostname, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
