@@ -41,8 +41,8 @@ func (c *class) spreads() bool { return !c.state.GetSkipFilterPlugins().Has(podT
 // spreadState is where PodTopologySpread keeps what it found at PreFilter.
 const spreadState fwk.StateKey = "PreFilter" + podTopologySpread
 
-// recount has PodTopologySpread count the pods anew, with those planned on the snapshot, if the class spreads. Of the domains with the fewest pods it remembers
-// two (its criticalPaths): enough to be told of one pod more, not of a gang.
+// recount has PodTopologySpread count the pods anew, with those planned on the snapshot, if the class spreads. Of the domains with the
+// fewest pods it remembers two (its criticalPaths): enough to be told of one pod more, not of a gang.
 func (c *class) recount(ctx context.Context) error {
 	if !c.spreads() {
 		return nil

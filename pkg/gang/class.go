@@ -29,8 +29,9 @@ type class struct {
 	wanted, needed int
 	// looksAround: a filter of the class depends on pods of other nodes.
 	looksAround bool
-	// canFail: Reserve may refuse what Filter promised.
-	canFail bool
+	// canFail: Reserve may refuse what Filter promised, as it did on the nodes that are unreservable.
+	canFail      bool
+	unreservable map[int]bool
 	// uses is how many plans have used the candidates.
 	uses int
 
@@ -66,13 +67,14 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c := &class{
 		attempt: a, pod: t.Pod, podInfo: info, task: t, kind: a.arrangement.kindOf(t),
-		state:     p.NewState(),
-		canFail:   p.ReservationCanFail(t.Pod),
-		heap:      newCandidates(),
-		entries:   map[int]*candidate{},
-		deferred:  map[int]*candidate{},
-		met:       map[meeting]bool{},
-		shortages: map[uint64][]string{},
+		state:        p.NewState(),
+		canFail:      p.ReservationCanFail(t.Pod),
+		heap:         newCandidates(),
+		entries:      map[int]*candidate{},
+		deferred:     map[int]*candidate{},
+		unreservable: map[int]bool{},
+		met:          map[meeting]bool{},
+		shortages:    map[uint64][]string{},
 	}
 	MarkPlan(c.state, a.job)
 	c.demand()
@@ -202,8 +204,10 @@ func (c *class) node(i int) int {
 	return (c.start + i) % len(c.attempt.overlay.nodes)
 }
 
-// allowed reports whether PreFilter left a node.
-func (c *class) allowed(node int) bool { return c.only == nil || slices.Contains(c.only, node) }
+// allowed reports whether PreFilter left a node, and no reservation was refused there.
+func (c *class) allowed(node int) bool {
+	return !c.unreservable[node] && (c.only == nil || slices.Contains(c.only, node))
+}
 
 // restricted is the reason of nodes that PreFilter left out.
 var restricted = []string{"node(s) didn't match the nodes the pod is restricted to"}
@@ -309,7 +313,11 @@ func (c *class) refuse(e *candidate, status *fwk.Status) {
 	c.remove(e)
 }
 
+// remove takes a candidate out; nodes on which room is kept or made are none.
 func (c *class) remove(e *candidate) {
+	if c.entries[e.node] != e {
+		return
+	}
 	c.heap.Remove(e)
 	delete(c.entries, e.node)
 	c.scores.lose(e)

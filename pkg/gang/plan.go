@@ -335,6 +335,7 @@ func (a *attempt) reserve(ctx context.Context, c *class, t *model.Task, e *candi
 	if !status.IsRejected() {
 		return false, fmt.Errorf("reserving node %s for pod %s/%s: %w", name, pod.Namespace, pod.Name, status.AsError())
 	}
+	c.unreservable[e.node] = true
 	c.refuse(e, status)
 	return false, nil
 }

@@ -36,17 +36,19 @@ func (c *class) scan(ctx context.Context) error {
 			return err
 		}
 		for i, r := range results {
+			if !r.fits() && !c.mayTurn(r.status) {
+				continue
+			}
 			e := newCandidate(c.attempt.overlay, chunk[i])
 			e.rank = c.next + i
-			switch {
-			case r.fits():
-				c.entries[e.node] = e
-				c.heap.Put(e)
-				found++
-				places += r.places
-			case c.mayTurn(r.status):
+			if !r.fits() {
 				c.deferred[e.node] = e
+				continue
 			}
+			c.entries[e.node] = e
+			c.heap.Put(e)
+			found++
+			places += r.places
 		}
 		c.next += len(chunk)
 		c.attempt.scanned = max(c.attempt.scanned, c.next)

@@ -178,7 +178,7 @@ func (e *evictor) survey(ctx context.Context, c *class, t *model.Task, found *si
 // and only if they do not suffice whole jobs. It returns nil when there are none. Nothing is changed.
 func (e *evictor) look(ctx context.Context, c *class, t *model.Task, node int) *site {
 	candidates := e.candidates(node)
-	if len(candidates) == 0 {
+	if len(candidates) == 0 || c.unreservable[node] {
 		return nil
 	}
 	units := e.choose(ctx, c, t, node, candidates, false)
