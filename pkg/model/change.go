@@ -4,6 +4,7 @@
 package model
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -54,8 +55,18 @@ type Change struct {
 	Complaints []Complaint
 	// Queues are the queues that appeared, disappeared or changed.
 	Queues []string
+	// Left are the pods that left their nodes.
+	Left []Departure
+	// Nodes are the nodes that appeared, grew, or changed what pods they take.
+	Nodes []*corev1.Node
 	// Events are what else happened.
 	Events Event
+}
+
+// Departure is a pod that holds nothing of its node any more.
+type Departure struct {
+	Pod  types.UID
+	Node string
 }
 
 // Complaint is what is wrong with the annotations of an object, and what to change.

@@ -178,17 +178,17 @@ func (l *ledger) hold(uid types.UID, h holding) Event {
 	return PodPlaced
 }
 
-// release records that a pod is on no node.
-func (l *ledger) release(uid types.UID) (freed bool) {
+// release records that a pod is on no node, and returns on which it was.
+func (l *ledger) release(uid types.UID) (node string, held bool) {
 	delete(l.leaving, uid)
 	return l.drop(uid)
 }
 
 // drop takes what a pod holds off its node.
-func (l *ledger) drop(uid types.UID) (freed bool) {
+func (l *ledger) drop(uid types.UID) (node string, held bool) {
 	h, ok := l.pods[uid]
 	if !ok {
-		return false
+		return "", false
 	}
 	delete(l.pods, uid)
 	n := l.nodes[h.node]
@@ -197,7 +197,7 @@ func (l *ledger) drop(uid types.UID) (freed bool) {
 		l.used.Sub(h.request)
 	}
 	l.forgetEmpty(h.node, n)
-	return true
+	return h.node, true
 }
 
 func (l *ledger) totals() Totals {

@@ -152,8 +152,16 @@ func (s *State) account(t *Task, c *Change) {
 			node: t.Node, request: t.Request, labels: t.Pod.Labels, terminating: t.Pod.DeletionTimestamp != nil || t.Evicting,
 			until: goneBy(t.Pod),
 		})
-	} else if s.ledger.release(t.UID) {
+	} else {
+		s.release(t.UID, c)
+	}
+}
+
+// release records that a pod is on no node.
+func (s *State) release(uid types.UID, c *Change) {
+	if node, held := s.ledger.release(uid); held {
 		c.Events |= RoomMade
+		c.Left = append(c.Left, Departure{Pod: uid, Node: node})
 	}
 }
 
@@ -164,9 +172,7 @@ func (s *State) LeavePod(uid types.UID) Change {
 		if t := s.task(uid); t == nil || !t.Completed() {
 			s.dropTask(uid, c)
 		}
-		if s.ledger.release(uid) {
-			c.Events |= RoomMade
-		}
+		s.release(uid, c)
 	})
 }
 
@@ -174,9 +180,7 @@ func (s *State) LeavePod(uid types.UID) Change {
 func (s *State) DeletePod(uid types.UID) Change {
 	return s.write(func(c *Change) {
 		s.dropTask(uid, c)
-		if s.ledger.release(uid) {
-			c.Events |= RoomMade
-		}
+		s.release(uid, c)
 	})
 }
 
@@ -245,6 +249,7 @@ func (s *State) UpsertNode(n *corev1.Node) Change {
 	return s.write(func(c *Change) {
 		if s.ledger.setNode(n) {
 			c.Events |= NodeChanged
+			c.Nodes = append(c.Nodes, n)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func newPods(client kubernetes.Interface, f *feed, recorder record.EventRecorder
 	}
 	return controllers.NewPodController(controllers.PodControllerConfig{
 		Clock:                clock.RealClock{},
-		TypedClient:          client,
+		TypedClient:          identified{client, f.pods.Core().V1().Pods().Lister()},
 		NodeCacheGetter:      f,
 		NodeGetFunc:          f.nodeInfo,
 		CIDR:                 podCIDR,

@@ -58,6 +58,7 @@ type Engine struct {
 	quotas bool
 	// hushed are bound pods whose event is to be left out; nil while no recorder asks for them.
 	hushed *sync.Map
+	lag    lag
 
 	// mu guards what follows. Plugin factories set start, joined and evictionArgs.
 	mu           sync.Mutex
@@ -89,7 +90,9 @@ func NewWith(o Options) *Engine {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	e := &Engine{State: model.NewState(), options: o, complete: make(chan struct{}), leading: make(chan struct{})}
+	e := &Engine{
+		State: model.NewState(), options: o, complete: make(chan struct{}), leading: make(chan struct{}), lag: lag{clock: o.Clock},
+	}
 	e.rules.Store(&Rules{})
 	return e
 }
@@ -194,6 +197,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Clock:    e.options.Clock,
 	})
 	writer.FollowQueues(e.queueFacts)
+	e.State.Observe(e.lag.notify)
 	e.State.Observe(e.Dispatcher.Notify)
 	e.State.Observe(writer.Notify)
 	factory := handle.SharedInformerFactory()

@@ -29,3 +29,7 @@ func (e *Engine) EvictingDomains() int { return e.rules.Load().domains.EvictingD
 func (e *Engine) ReservationCanFail(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(e.rules.Load().refusers, func(r Refuser) bool { return r.MayRefuse(pod) })
 }
+
+// Behind reports whether a snapshot of the scheduler's cache lacks room that the model knows of, so that a turn which was refused
+// by it is to be planned again.
+func (e *Engine) Behind(snapshot fwk.NodeInfoLister) bool { return e.lag.behind(snapshot) }

@@ -213,6 +213,11 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	case err != nil:
 		pl.engine.Dispatcher.Errored(pod.UID, err)
 		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
+	case len(plan.Placements) == 0 && pl.engine.Behind(pl.handle.SnapshotSharedLister().NodeInfos()):
+		logger.V(4).Info("Job is planned again: the scheduler's cache is behind", "job", job.Key)
+		reason := pl.engine.Dispatcher.Settled(pod.UID, plan.Reason)
+		pl.engine.Dispatcher.Repeat(pod.UID)
+		return "", fwk.NewStatus(fwk.Unschedulable, reason.Message)
 	case len(plan.Placements) == 0:
 		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Text())
 		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner})

@@ -176,6 +176,29 @@ func TestARefusalRightAfterAnEventIsChecked(t *testing.T) {
 	})
 }
 
+// TestATurnThatIsRepeatedKeepsItsPlace: a job that was planned before the scheduler's cache knew of room goes before the next one.
+func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.submit("old", 1, 2, "1")
+		d.submit("new", 1, 1, "2")
+		d.want("old-0")
+		for range 3 {
+			d.Enter("old-0")
+			d.Repeat("old-0")
+			d.want("old-0")
+		}
+		if told := d.last("old"); told != (model.Reason{}) {
+			t.Errorf("the job was told to wait: %v", told)
+		}
+		d.plan("old-0")
+		d.place("old-0")
+		d.want("new-0")
+		d.Repeat("old-0")
+		d.want()
+	})
+}
+
 func TestAMemberDeletedInTheTurnDoesNotHoldIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)

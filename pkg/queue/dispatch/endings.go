@@ -52,6 +52,17 @@ func (d *Dispatcher) Refused(lead types.UID, reason model.Reason, again time.Tim
 	d.proceed()
 }
 
+// Repeat ends the turn because it was planned without room that there is, of which the scheduler's cache was yet to learn. The
+// job stays where it is in the order, so that nobody takes the room before it.
+func (d *Dispatcher) Repeat(lead types.UID) {
+	d.mu.Lock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		d.end(TurnRepeated)
+	}
+	d.mu.Unlock()
+	d.proceed()
+}
+
 // Reserved records that a member holds its node, and reports whether it must wait for others before it binds. The turn
 // ends with the last one.
 func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {

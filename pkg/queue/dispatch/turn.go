@@ -60,6 +60,8 @@ const (
 	TurnRefused TurnResult = "refused"
 	// TurnPipelined: others are evicted, and their room is kept for the job.
 	TurnPipelined TurnResult = "pipelined"
+	// TurnRepeated: the plan was made without room that there is.
+	TurnRepeated TurnResult = "repeated"
 	// TurnBroken: a member was lost, or planning failed.
 	TurnBroken TurnResult = "broken"
 )

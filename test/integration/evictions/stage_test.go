@@ -29,8 +29,6 @@ import (
 const (
 	// patience is how long anything that must happen may take.
 	patience = time.Minute
-	// settle is how long simulated kubelets may be behind.
-	settle = 3 * time.Second
 	// calm is how long nothing more may happen after a scene has come to its end.
 	calm = 3 * time.Second
 )
@@ -61,8 +59,6 @@ func in(conf, actions string) string {
 type stage struct {
 	*env.Env
 	witness *witness
-	// used: a scene has been played.
-	used bool
 }
 
 // open starts a cluster of nodes with four cores each. The test runs beside others; scenes on one stage do not.
@@ -135,18 +131,13 @@ func (st *stage) clear(t *testing.T) {
 		}
 		return ""
 	})
-	if st.used {
-		// Simulated kubelets act on pods by their names, and the next scene gives the same names again: what they still have
-		// in hand must have passed.
-		time.Sleep(settle)
-	}
-	st.used = true
 	st.witness.reset()
 }
 
 // erase removes a pod whatever holds it.
 func (st *stage) erase(t *testing.T, p *corev1.Pod) {
 	t.Helper()
+	st.witness.forgive(p)
 	pods := st.Kube.CoreV1().Pods(p.Namespace)
 	if len(p.Finalizers) > 0 {
 		_, err := pods.Patch(t.Context(), p.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})

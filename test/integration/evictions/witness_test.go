@@ -30,15 +30,16 @@ type witness struct {
 }
 
 func newWitness() *witness {
-	w := &witness{}
+	w := &witness{forgiven: map[types.UID]bool{}}
 	w.reset()
 	return w
 }
 
+// reset begins to count anew. What is forgiven stays so: the end of a pod of the scene before may be seen late.
 func (w *witness) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ended, w.forgiven, w.evicted = map[types.UID]bool{}, map[types.UID]bool{}, map[string]int{}
+	w.ended, w.evicted = map[types.UID]bool{}, map[string]int{}
 	w.said, w.began, w.gone = map[string][]corev1.PodCondition{}, nil, nil
 }
 

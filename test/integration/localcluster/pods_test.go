@@ -4,13 +4,19 @@
 package localcluster_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -94,6 +100,80 @@ func TestUnrelatedChangeDoesNotProlongARun(t *testing.T) {
 	if ran := time.Since(running); ran > 3500*time.Millisecond {
 		t.Errorf("ran %s after label changes, want 2s", ran)
 	}
+}
+
+// TestAPodCreatedAgainUnderItsNameIsLeftAlone: what the kubelets still have in hand for a pod that was deleted does not meet the
+// next one of that name, which is created the moment the first is gone, as by a StatefulSet, and has no node yet.
+func TestAPodCreatedAgainUnderItsNameIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	client := clientOf(t, shared)
+	ns := newNamespace(t, client)
+	const rounds, width = 5, 10
+	pods := client.CoreV1().Pods(ns)
+	var replacing errgroup.Group
+	for i := range width {
+		replacing.Go(func() error {
+			name := fmt.Sprintf("web-%d", i)
+			for range rounds {
+				if err := replace(t.Context(), pods, name); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := replacing.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replace has a pod of a name run, deletes it, and has another one without a node wait in its place for a while.
+func replace(ctx context.Context, pods typedcorev1.PodInterface, name string) error {
+	const calm = time.Second
+	bound := newPod(name, nil)
+	if _, err := pods.Create(ctx, bound, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	changes, err := pods.Watch(ctx, metav1.SingleObject(bound.ObjectMeta))
+	if err != nil {
+		return err
+	}
+	defer changes.Stop()
+	var asked bool
+	for change := range changes.ResultChan() {
+		pod, ok := change.Object.(*corev1.Pod)
+		switch {
+		case !ok:
+			return apierrors.FromObject(change.Object)
+		case change.Type == watch.Deleted:
+			return stays(ctx, pods, name, calm)
+		case pod.Status.Phase == corev1.PodRunning && !asked:
+			asked = true
+			if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("the watch of pod %s ended", name)
+}
+
+// stays creates a pod without a node and reports what others do to it within a time.
+func stays(ctx context.Context, pods typedcorev1.PodInterface, name string, during time.Duration) error {
+	waiting := newPod(name, nil)
+	waiting.Spec.NodeName = ""
+	created, err := pods.Create(ctx, waiting, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	time.Sleep(during)
+	pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("a pod that nobody deleted: %w", err)
+	}
+	if pod.UID != created.UID || pod.Status.Phase != corev1.PodPending {
+		return fmt.Errorf("pod %s without a node is %s", name, pod.Status.Phase)
+	}
+	return pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 }
 
 func TestDeletedPodWithFinalizerEndsAndStays(t *testing.T) {

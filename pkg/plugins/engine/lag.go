@@ -1,0 +1,90 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// How long, and how often, the scheduler's cache is waited for to take in an event. A pod that was deleted while it waited to
+// bind stays there until its cycle ends, which may take minutes.
+const (
+	lagPatience = time.Second
+	lagLooks    = 100
+)
+
+// lag is the room that the model knows of and the scheduler's cache, which learns of the same events by itself, may not. A
+// plan made without it would give the room to the next job, or have somebody evicted for nothing.
+type lag struct {
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	// expected are in the order in which the model learned of them.
+	expected []expectation
+}
+
+// expectation is a pod that is to be gone from a node, or, without a pod, a node that is to be as of a version.
+type expectation struct {
+	pod           types.UID
+	node, version string
+	since         time.Time
+	looks         int
+}
+
+// notify takes in what changed in the model.
+func (l *lag) notify(c model.Change) {
+	if len(c.Left) == 0 && len(c.Nodes) == 0 {
+		return
+	}
+	now := l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stale := 0
+	for stale < len(l.expected) && now.Sub(l.expected[stale].since) > lagPatience {
+		stale++
+	}
+	l.expected = slices.Delete(l.expected, 0, stale)
+	for _, d := range c.Left {
+		l.expected = append(l.expected, expectation{pod: d.Pod, node: d.Node, since: now})
+	}
+	for _, n := range c.Nodes {
+		l.expected = append(l.expected, expectation{node: n.Name, version: n.ResourceVersion, since: now})
+	}
+}
+
+// behind reports whether a snapshot of the cache lacks some of it.
+func (l *lag) behind(snapshot fwk.NodeInfoLister) bool {
+	now := l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expected = slices.DeleteFunc(l.expected, func(e expectation) bool {
+		return e.looks == lagLooks || now.Sub(e.since) > lagPatience || e.met(snapshot)
+	})
+	for i := range l.expected {
+		l.expected[i].looks++
+	}
+	return len(l.expected) > 0
+}
+
+// met reports whether a snapshot shows what is expected.
+func (e expectation) met(snapshot fwk.NodeInfoLister) bool {
+	info, err := snapshot.Get(e.node)
+	if e.pod != "" {
+		return err != nil || !slices.ContainsFunc(info.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == e.pod })
+	}
+	if err != nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(info.Node().ResourceVersion, e.version)
+	return err != nil || order >= 0
+}
