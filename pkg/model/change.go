@@ -61,6 +61,8 @@ type Change struct {
 	Nodes []*corev1.Node
 	// Events are what else happened.
 	Events Event
+	// Own: this process did it, by a reservation.
+	Own bool
 }
 
 // Departure is a pod that holds nothing of its node any more.

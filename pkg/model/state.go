@@ -188,6 +188,7 @@ func (s *State) DeletePod(uid types.UID) Change {
 func (s *State) Assume(uid types.UID, nodeName string) Change {
 	return s.write(func(c *Change) {
 		if t := s.task(uid); t != nil && t.Status == Pending {
+			c.Own = true
 			t = t.with(Allocated, nodeName)
 			s.putTask(t, c)
 			s.account(t, c)

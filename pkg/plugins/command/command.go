@@ -34,6 +34,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/lobby"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reload"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/shortcut"
 )
 
 // New returns the command of the scheduler, with plugins and policies from outside of this module. It differs from upstream's in one default: pods that wait in Permit are
@@ -166,6 +167,7 @@ func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
 // Adapt fits a scheduler that does not run yet to the engine of its plugins.
 func Adapt(e *engine.Engine, sched *scheduler.Scheduler) {
 	lobby.Install(e, sched)
+	shortcut.Install(e, sched)
 	leadWhenScheduling(e, sched)
 }
 

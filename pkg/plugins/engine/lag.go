@@ -62,8 +62,9 @@ func (l *lag) notify(c model.Change) {
 	}
 }
 
-// behind reports whether a snapshot of the cache lacks some of it.
-func (l *lag) behind(snapshot fwk.NodeInfoLister) bool {
+// behind reports whether a snapshot of the cache lacks some of it. What the model has learned of since the snapshot was taken does not
+// count.
+func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time) (behind bool) {
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,9 +72,12 @@ func (l *lag) behind(snapshot fwk.NodeInfoLister) bool {
 		return e.looks == lagLooks || now.Sub(e.since) > lagPatience || e.met(snapshot)
 	})
 	for i := range l.expected {
-		l.expected[i].looks++
+		if e := &l.expected[i]; !e.since.After(taken) {
+			e.looks++
+			behind = true
+		}
 	}
-	return len(l.expected) > 0
+	return behind
 }
 
 // met reports whether a snapshot shows what is expected.

@@ -45,9 +45,14 @@ func TestACacheIsBehindUntilItShowsTheRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := lag{clock: clocktesting.NewFakePassiveClock(time.Now())}
+			learned := time.Now()
+			l := lag{clock: clocktesting.NewFakePassiveClock(learned)}
 			l.notify(c.change)
-			if got := l.behind(cache.NewSnapshot(c.pods, c.nodes).NodeInfos()); got != c.want {
+			snapshot := cache.NewSnapshot(c.pods, c.nodes).NodeInfos()
+			if l.behind(snapshot, learned.Add(-time.Millisecond)) {
+				t.Error("behind with what happened after the snapshot was taken")
+			}
+			if got := l.behind(snapshot, learned); got != c.want {
 				t.Errorf("behind: %t, want %t", got, c.want)
 			}
 		})
@@ -66,17 +71,17 @@ func TestACacheIsNotWaitedForWithoutEnd(t *testing.T) {
 	l := lag{clock: clock}
 	l.notify(left)
 	for range lagLooks {
-		if !l.behind(snapshot) {
+		if !l.behind(snapshot, clock.Now()) {
 			t.Fatal("not waited for")
 		}
 	}
-	if l.behind(snapshot) {
+	if l.behind(snapshot, clock.Now()) {
 		t.Errorf("waited for after %d plans", lagLooks)
 	}
 
 	l.notify(left)
 	clock.SetTime(clock.Now().Add(lagPatience + time.Millisecond))
-	if l.behind(snapshot) {
+	if l.behind(snapshot, clock.Now()) {
 		t.Error("waited for after the time is over")
 	}
 	l.notify(left)

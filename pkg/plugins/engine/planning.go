@@ -5,6 +5,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -30,6 +31,8 @@ func (e *Engine) ReservationCanFail(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(e.rules.Load().refusers, func(r Refuser) bool { return r.MayRefuse(pod) })
 }
 
-// Behind reports whether a snapshot of the scheduler's cache lacks room that the model knows of, so that a turn which was refused
-// by it is to be planned again.
-func (e *Engine) Behind(snapshot fwk.NodeInfoLister) bool { return e.lag.behind(snapshot) }
+// Behind reports whether a snapshot of the scheduler's cache lacks room that the model knew of when it was taken, so that a turn which
+// was refused by it is to be planned again.
+func (e *Engine) Behind(snapshot fwk.NodeInfoLister, taken time.Time) bool {
+	return e.lag.behind(snapshot, taken)
+}

@@ -197,7 +197,7 @@ func (pl *Gang) starts(pod *corev1.Pod) bool {
 
 // lead plans the turn and returns the node of the leading pod.
 func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, entry dispatch.Entry) (string, *fwk.Status) {
-	logger, job := klog.FromContext(ctx), entry.Job
+	logger, job, began := klog.FromContext(ctx), entry.Job, pl.engine.Clock().Now()
 	request := gang.Request{
 		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
 		Nominated: pl.engine.State.Nominated(),
@@ -213,15 +213,15 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	case err != nil:
 		pl.engine.Dispatcher.Errored(pod.UID, err)
 		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
-	case len(plan.Placements) == 0 && pl.engine.Behind(pl.handle.SnapshotSharedLister().NodeInfos()):
-		logger.V(4).Info("Job is planned again: the scheduler's cache is behind", "job", job.Key)
-		reason := pl.engine.Dispatcher.Settled(pod.UID, plan.Reason)
-		pl.engine.Dispatcher.Repeat(pod.UID)
-		return "", fwk.NewStatus(fwk.Unschedulable, reason.Message)
 	case len(plan.Placements) == 0:
+		message := pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message
+		if pl.engine.Behind(pl.handle.SnapshotSharedLister().NodeInfos(), began) && pl.engine.Dispatcher.Repeat(pod.UID) {
+			logger.V(4).Info("Job is planned again: the scheduler's cache is behind", "job", job.Key)
+			return "", fwk.NewStatus(fwk.Unschedulable, message)
+		}
 		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Text())
 		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner})
-		return "", fwk.NewStatus(fwk.Unschedulable, pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message)
+		return "", fwk.NewStatus(fwk.Unschedulable, message)
 	}
 	if reason, again := pl.engine.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})

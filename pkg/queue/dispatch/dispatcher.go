@@ -31,6 +31,9 @@ const (
 	giveUpAfter = 30 * time.Second
 )
 
+// mostRepeats is how many turns in a row a job may repeat before others: some milliseconds.
+const mostRepeats = 20
+
 // settle are the delays after an event at which a lot that still does not fit is tried again. The model and the
 // scheduler's cache learn of an event independently: a plan can be made with a cache that does not have it yet.
 var settle = []time.Duration{time.Second, 100 * time.Millisecond}
@@ -159,6 +162,9 @@ func (d *Dispatcher) Notify(c model.Change) {
 	d.events |= c.Events
 	if d.turn != nil {
 		d.turn.events |= c.Events
+		if !c.Own {
+			d.turn.disturbed |= c.Events
+		}
 	}
 	idle := d.turn == nil
 	d.mu.Unlock()
@@ -213,6 +219,22 @@ func (d *Dispatcher) Urgent(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn != nil && d.turn.members[uid] != nil
+}
+
+// Trusts reports whether what the plan of the turn says of a pod needs no second look as far as other pods are concerned: the pod's
+// cycle is about to make the plan, or is that of a member, and none but members have come, gone or changed since the turn began.
+func (d *Dispatcher) Trusts(uid types.UID) bool {
+	const matters = model.PodPlaced | model.RoomMade | model.NodeChanged | model.NodeLost
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch t := d.turn; {
+	case t == nil:
+		return false
+	case t.members == nil:
+		return t.lead.UID == uid
+	default:
+		return t.members[uid] != nil && t.disturbed&matters == 0
+	}
 }
 
 // Enter says what the scheduling cycle of a pod is for. Any pod of the job whose turn it is may lead it.

@@ -183,10 +183,15 @@ func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
 		d.submit("old", 1, 2, "1")
 		d.submit("new", 1, 1, "2")
 		d.want("old-0")
-		for range 3 {
+		for range 20 {
 			d.Enter("old-0")
-			d.Repeat("old-0")
+			if !d.Repeat("old-0") {
+				t.Fatal("the turn is not repeated")
+			}
 			d.want("old-0")
+		}
+		if d.Enter("old-0"); d.Repeat("old-0") {
+			t.Error("the turn is repeated without end")
 		}
 		if told := d.last("old"); told != (model.Reason{}) {
 			t.Errorf("the job was told to wait: %v", told)
@@ -194,8 +199,42 @@ func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
 		d.plan("old-0")
 		d.place("old-0")
 		d.want("new-0")
-		d.Repeat("old-0")
+		if d.Repeat("old-0") {
+			t.Error("a turn is repeated that is over")
+		}
 		d.want()
+	})
+}
+
+// TestAPlanIsTrustedUntilOthersInterfere: what a plan says about other pods holds while only its own members are placed.
+func TestAPlanIsTrustedUntilOthersInterfere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		trusted := func(pod types.UID, want bool) {
+			t.Helper()
+			if got := d.Trusts(pod); got != want {
+				t.Errorf("the plan for pod %s is trusted: %t, want %t", pod, got, want)
+			}
+		}
+		d.submit("gang", 3, 1, "1")
+		d.want("gang-0")
+		trusted("gang-0", true)
+		trusted("gang-1", false)
+		d.plan("gang-0")
+		d.want("gang-1", "gang-2")
+		trusted("gang-2", true)
+		trusted("other", false)
+		d.place("gang-0")
+		trusted("gang-2", true)
+		d.submit("later", 1, 0, "1")
+		trusted("gang-2", true)
+		stranger := memberOf("stranger", 0, "1")
+		stranger.Spec.NodeName = "node-0"
+		d.state.UpsertPod(stranger)
+		trusted("gang-2", false)
+		d.place("gang-1")
+		d.place("gang-2")
+		trusted("gang-2", false)
 	})
 }
 

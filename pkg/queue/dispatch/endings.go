@@ -53,14 +53,25 @@ func (d *Dispatcher) Refused(lead types.UID, reason model.Reason, again time.Tim
 }
 
 // Repeat ends the turn because it was planned without room that there is, of which the scheduler's cache was yet to learn. The
-// job stays where it is in the order, so that nobody takes the room before it.
-func (d *Dispatcher) Repeat(lead types.UID) {
+// job stays where it is in the order, so that nobody takes the room before it. Not so, and the turn goes on, when it has been
+// repeated many times in a row: where room comes and goes all the time, there is always some to learn of.
+func (d *Dispatcher) Repeat(lead types.UID) bool {
 	d.mu.Lock()
-	if t := d.turn; t != nil && t.lead.UID == lead {
-		d.end(TurnRepeated)
+	t := d.turn
+	if t == nil || t.lead.UID != lead {
+		d.mu.Unlock()
+		return false
 	}
+	w := d.jobs[t.job]
+	if w == nil || w.repeats == mostRepeats {
+		d.mu.Unlock()
+		return false
+	}
+	d.end(TurnRepeated)
+	w.repeats++
 	d.mu.Unlock()
 	d.proceed()
+	return true
 }
 
 // Reserved records that a member holds its node, and reports whether it must wait for others before it binds. The turn
@@ -106,6 +117,9 @@ func (d *Dispatcher) end(result TurnResult) {
 	t := d.turn
 	d.cfg.Recorder.Turn(result)
 	d.turn = nil
+	if w := d.jobs[t.job]; w != nil && result != TurnRepeated {
+		w.repeats = 0
+	}
 	d.changed[t.job] = true
 	if t.fragile {
 		d.settlements = append(d.settlements, settlement{members: slices.Collect(maps.Keys(t.members)), bind: result == TurnPlaced})

@@ -31,9 +31,9 @@ type waiting struct {
 	reported model.Reason
 	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
 	failures int
-	// refused counts turns for which there was no room.
-	refused   int
-	notBefore time.Time
+	// refused counts turns for which there was no room, repeats those in a row that were planned without room that there is.
+	refused, repeats int
+	notBefore        time.Time
 }
 
 // Position implements heap.Element.

@@ -36,6 +36,8 @@ type turn struct {
 	fragile bool
 	// events are those that happened since the turn began; a plan made before them may have missed them.
 	events model.Event
+	// disturbed are those of them that others caused.
+	disturbed model.Event
 	// progress is when the turn last got on.
 	progress time.Time
 	nudged   time.Time
