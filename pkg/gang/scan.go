@@ -12,6 +12,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
+// leastScan is how many nodes are looked at at a time at least, for the sake of those who look side by side.
+const leastScan = 16
+
 // scan looks at further nodes until there is a sample of feasible ones with room for all tasks wanted, or no node is
 // left; then it scores what it found.
 func (c *class) scan(ctx context.Context) error {
@@ -27,7 +30,8 @@ func (c *class) scan(ctx context.Context) error {
 		}
 	}
 	for c.next < c.size() && (found < sample || places < c.wanted) {
-		chunk := make([]int, min(c.size()-c.next, max(sample, c.wanted-places)))
+		// No more than may be needed: each node found is scored, too.
+		chunk := make([]int, min(c.size()-c.next, max(sample-found, c.wanted-places, leastScan)))
 		for i := range chunk {
 			chunk[i] = c.node(c.next + i)
 		}

@@ -24,6 +24,7 @@ type options struct {
 	nodes      []int
 	shapes     []string
 	bound      int
+	spread     string
 	contenders []string
 	others     []string
 	queues     int
@@ -62,6 +63,7 @@ and those of --other, which names a program, what pods it is given (plain, alone
 	flags.IntSliceVar(&o.nodes, "nodes", []int{1000}, "numbers of nodes, 32 cores and 256Gi each")
 	flags.StringSliceVar(&o.shapes, "gangs", []string{"50x100"}, "how many gangs, and of how many pods, each asking for 1 core and 1Gi")
 	flags.IntVar(&o.bound, "bound", 0, "pods that have their nodes before the scheduler is started, in gangs of 100 where there are gangs")
+	flags.StringVar(&o.spread, "spread", "", "a label of nodes over whose values the pods of each gang must be spread evenly, such as kubernetes.io/hostname")
 	flags.StringSliceVar(&o.contenders, "contenders", []string{"caldera", "stock"}, "what is compared")
 	flags.StringArrayVar(&o.others, "other", nil, "another scheduler to compare, NAME:PODS=COMMAND LINE")
 	flags.IntVar(&o.queues, "queues", 10, "over how many queues of different weights the contender queues spreads the gangs")
@@ -126,12 +128,17 @@ type scenario struct {
 	Size  int `json:"size"`
 	// Bound is how many pods have a node before the scheduler is started.
 	Bound int `json:"bound,omitempty"`
+	// Spread is the label of nodes over whose values the pods of a gang must be spread evenly; empty: anyhow.
+	Spread string `json:"spread,omitempty"`
 }
 
 func (s scenario) String() string {
 	text := fmt.Sprintf("%d nodes, %d gangs of %d", s.Nodes, s.Gangs, s.Size)
 	if s.Bound > 0 {
 		text += fmt.Sprintf(" after %d bound pods", s.Bound)
+	}
+	if s.Spread != "" {
+		text += ", spread by " + s.Spread
 	}
 	return text
 }
@@ -149,7 +156,7 @@ func (o options) scenarios() ([]scenario, error) {
 	var list []scenario
 	for _, nodes := range o.nodes {
 		for _, shape := range o.shapes {
-			s := scenario{Nodes: nodes, Bound: o.bound}
+			s := scenario{Nodes: nodes, Bound: o.bound, Spread: o.spread}
 			if _, err := fmt.Sscanf(strings.TrimSpace(shape), "%dx%d", &s.Gangs, &s.Size); err != nil || s.Gangs < 1 || s.Size < 1 {
 				return nil, fmt.Errorf("--gangs has %q: write how many gangs and of how many pods, such as 50x100", shape)
 			}

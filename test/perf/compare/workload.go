@@ -33,6 +33,7 @@ const (
 type creator struct {
 	kind    podKind
 	queues  int
+	spread  string
 	kube    kubernetes.Interface
 	volcano volcanoclient.Interface
 }
@@ -47,7 +48,7 @@ func create(ctx context.Context, s scenario, c contender, config *rest.Config) e
 	if err != nil {
 		return err
 	}
-	w := &creator{kind: c.pods, queues: c.queues, kube: kube, volcano: groups}
+	w := &creator{kind: c.pods, queues: c.queues, spread: s.Spread, kube: kube, volcano: groups}
 	for i := range w.queues {
 		queue := &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: queueName(i)}, Spec: volcano.QueueSpec{Weight: int32(i + 1)}}
 		if _, err := groups.SchedulingV1beta1().Queues().Create(ctx, queue, metav1.CreateOptions{}); err != nil {
@@ -132,6 +133,12 @@ func (w *creator) pod(group string, i int) *corev1.Pod {
 				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
 			}},
 		}}},
+	}
+	if w.spread != "" {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: w.spread, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{groupLabel: group}},
+		}}
 	}
 	switch w.kind {
 	case volcanoPods:
