@@ -90,8 +90,10 @@ func NewWith(o Options) *Engine {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	state := model.NewState()
 	e := &Engine{
-		State: model.NewState(), options: o, complete: make(chan struct{}), leading: make(chan struct{}), lag: lag{clock: o.Clock},
+		State: state, options: o, complete: make(chan struct{}), leading: make(chan struct{}),
+		lag: lag{clock: o.Clock, task: state.Task},
 	}
 	e.rules.Store(&Rules{})
 	return e

@@ -27,6 +27,8 @@ const (
 // plan made without it would give the room to the next job, or have somebody evicted for nothing.
 type lag struct {
 	clock clock.PassiveClock
+	// task returns what the model knows of a pod; nil when it is no task.
+	task func(types.UID) *model.Task
 
 	mu sync.Mutex
 	// expected are in the order in which the model learned of them.
@@ -69,7 +71,7 @@ func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time) (behind bool)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expected = slices.DeleteFunc(l.expected, func(e expectation) bool {
-		return e.looks == lagLooks || now.Sub(e.since) > lagPatience || e.met(snapshot)
+		return e.looks == lagLooks || now.Sub(e.since) > lagPatience || l.met(e, snapshot)
 	})
 	for i := range l.expected {
 		if e := &l.expected[i]; !e.since.After(taken) {
@@ -80,10 +82,13 @@ func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time) (behind bool)
 	return behind
 }
 
-// met reports whether a snapshot shows what is expected.
-func (e expectation) met(snapshot fwk.NodeInfoLister) bool {
+// met reports whether a snapshot shows what is expected. A pod that lost its reservation may have got one on the same node since.
+func (l *lag) met(e expectation, snapshot fwk.NodeInfoLister) bool {
 	info, err := snapshot.Get(e.node)
 	if e.pod != "" {
+		if t := l.task(e.pod); t != nil && t.Node == e.node && t.Status.HoldsNode() {
+			return true
+		}
 		return err != nil || !slices.ContainsFunc(info.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == e.pod })
 	}
 	if err != nil {

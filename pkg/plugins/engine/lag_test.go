@@ -32,21 +32,24 @@ func TestACacheIsBehindUntilItShowsTheRoom(t *testing.T) {
 		change model.Change
 		pods   []*corev1.Pod
 		nodes  []*corev1.Node
+		task   *model.Task
 		want   bool
 	}{
-		"the pod is still there":  {left, []*corev1.Pod{pod("gone"), pod("other")}, []*corev1.Node{node(version)}, true},
-		"the pod is gone":         {left, []*corev1.Pod{pod("other")}, []*corev1.Node{node(version)}, false},
-		"so is its node":          {left, nil, nil, false},
-		"the node is yet to come": {grown, nil, nil, true},
-		"the node is yet to grow": {grown, nil, []*corev1.Node{node("6")}, true},
-		"the node has grown":      {grown, nil, []*corev1.Node{node(version)}, false},
-		"the node is ahead":       {grown, nil, []*corev1.Node{node("10")}, false},
-		"nothing is expected":     {model.Change{}, []*corev1.Pod{pod("other")}, []*corev1.Node{node("6")}, false},
+		"the pod is still there":  {left, []*corev1.Pod{pod("gone"), pod("other")}, []*corev1.Node{node(version)}, nil, true},
+		"the pod is gone":         {left, []*corev1.Pod{pod("other")}, []*corev1.Node{node(version)}, nil, false},
+		"it got the node again":   {left, []*corev1.Pod{pod("gone")}, []*corev1.Node{node(version)}, &model.Task{Node: "n", Status: model.Allocated}, false},
+		"it has finished":         {left, []*corev1.Pod{pod("gone")}, []*corev1.Node{node(version)}, &model.Task{Node: "n", Status: model.Succeeded}, true},
+		"so is its node":          {left, nil, nil, nil, false},
+		"the node is yet to come": {grown, nil, nil, nil, true},
+		"the node is yet to grow": {grown, nil, []*corev1.Node{node("6")}, nil, true},
+		"the node has grown":      {grown, nil, []*corev1.Node{node(version)}, nil, false},
+		"the node is ahead":       {grown, nil, []*corev1.Node{node("10")}, nil, false},
+		"nothing is expected":     {model.Change{}, []*corev1.Pod{pod("other")}, []*corev1.Node{node("6")}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			learned := time.Now()
-			l := lag{clock: clocktesting.NewFakePassiveClock(learned)}
+			l := lag{clock: clocktesting.NewFakePassiveClock(learned), task: func(types.UID) *model.Task { return c.task }}
 			l.notify(c.change)
 			snapshot := cache.NewSnapshot(c.pods, c.nodes).NodeInfos()
 			if l.behind(snapshot, learned.Add(-time.Millisecond)) {
@@ -68,7 +71,7 @@ func TestACacheIsNotWaitedForWithoutEnd(t *testing.T) {
 	left := model.Change{Left: []model.Departure{{Pod: "p", Node: "n"}}}
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 
-	l := lag{clock: clock}
+	l := lag{clock: clock, task: func(types.UID) *model.Task { return nil }}
 	l.notify(left)
 	for range lagLooks {
 		if !l.behind(snapshot, clock.Now()) {
