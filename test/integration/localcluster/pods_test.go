@@ -130,8 +130,8 @@ func TestAPodCreatedAgainUnderItsNameIsLeftAlone(t *testing.T) {
 // replace has a pod of a name run, deletes it, and has another one without a node wait in its place for a while.
 func replace(ctx context.Context, pods typedcorev1.PodInterface, name string) error {
 	const calm = time.Second
-	bound := newPod(name, nil)
-	if _, err := pods.Create(ctx, bound, metav1.CreateOptions{}); err != nil {
+	bound, err := pods.Create(ctx, newPod(name, nil), metav1.CreateOptions{})
+	if err != nil {
 		return err
 	}
 	changes, err := pods.Watch(ctx, metav1.SingleObject(bound.ObjectMeta))
