@@ -16,12 +16,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caldera-scheduler/caldera/test/perf/harness/workload"
+	"github.com/caldera-scheduler/caldera/test/perf/harness/workload/processor"
 )
 
 // options are the command's flags.
@@ -30,10 +32,12 @@ type options struct {
 	schedulers []string
 	runs       int
 	tiny       bool
+	short      bool
 	out        string
 	temp       string
 	timeout    time.Duration
 	profile    bool
+	together   bool
 }
 
 func main() {
@@ -50,10 +54,13 @@ func main() {
 	flags.StringSliceVar(&o.schedulers, "schedulers", nil, "measure only these: stock, compiled-in, batch")
 	flags.IntVar(&o.runs, "runs", 3, "counted runs of each scheduler")
 	flags.BoolVar(&o.tiny, "tiny", false, "measure the tiny workload of each case, to see that all is well")
+	flags.BoolVar(&o.short, "short", false, "measure the short workload of each case, for many rounds")
 	flags.StringVar(&o.out, "out", filepath.Join("_output", "perf"), "directory for what the harness finds, as JSON, and for logs")
 	flags.StringVar(&o.temp, "temp", memory(), "directory for the files of etcd and the API server; its disk should be memory")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long one run may take")
 	flags.BoolVar(&o.profile, "profile", false, "keep CPU profiles, too, of all that runs in the process: API server, scheduler and harness")
+	flags.BoolVar(&o.together, "together", false, "run the schedulers of a round at the same time, each on its share of the processors, which they exchange from round to round: ratios are not disturbed by what else the machine does")
+	cmd.MarkFlagsMutuallyExclusive("tiny", "short")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := cmd.ExecuteContext(ctx)
 	stop()
@@ -79,6 +86,11 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	for _, w := range workloads {
+		if _, err := o.shares(len(w.Schedulers), 0); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintln(os.Stderr, "building etcd and the harness (a first build takes minutes)")
 	runner := &workload.Runner{Out: o.out, Temp: o.temp, Timeout: o.timeout, Profile: o.profile}
 	if err := runner.Build(ctx, filepath.Join("_output", "bin")); err != nil {
@@ -87,7 +99,7 @@ func run(ctx context.Context, o options) error {
 	table := newTable(os.Stdout, o.runs)
 	var failed []error
 	for _, w := range workloads {
-		runs, err := measure(ctx, runner, w, o.runs)
+		runs, err := measure(ctx, runner, w, o)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -112,8 +124,11 @@ func choose(o options) ([]workload.Workload, error) {
 	}
 	var chosen []workload.Workload
 	for _, w := range all {
-		if o.tiny {
+		switch {
+		case o.tiny:
 			w = w.Smallest()
+		case o.short:
+			w = w.Shorter()
 		}
 		if len(o.schedulers) > 0 {
 			w.Schedulers = slices.DeleteFunc(slices.Clone(w.Schedulers), func(s workload.Scheduler) bool {
@@ -125,37 +140,92 @@ func choose(o options) ([]workload.Workload, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("--only %q and --schedulers %q leave nothing to measure; see test/perf/harness/workload/list.yaml", o.only, o.schedulers)
+		return nil, fmt.Errorf("--only %q, --schedulers %q and the size leave nothing to measure; see test/perf/harness/workload/list.yaml", o.only, o.schedulers)
 	}
 	return chosen, nil
 }
 
-// measure runs a workload with each scheduler in turn. A scheduler that failed is not run again; its runs are left out.
-func measure(ctx context.Context, r *workload.Runner, w workload.Workload, runs int) (map[workload.Scheduler][]workload.Figures, error) {
+// round is one run of each scheduler; one that failed before is left out.
+type round struct {
+	runner     *workload.Runner
+	workload   workload.Workload
+	number     int
+	schedulers []workload.Scheduler
+	// shares are the processors of each, if they run together.
+	shares [][]int
+}
+
+// outcome is what came of a run.
+type outcome struct {
+	workload.Figures
+	err error
+}
+
+// run returns what came of each run, as the schedulers are ordered.
+func (r *round) run(ctx context.Context) []outcome {
+	outcomes := make([]outcome, len(r.schedulers))
+	var running sync.WaitGroup
+	for i, s := range r.schedulers {
+		one := func(processors ...int) {
+			f, err := r.runner.Measure(ctx, r.workload, s, r.number, processors...)
+			outcomes[i] = outcome{f, err}
+			if err == nil {
+				fmt.Fprintf(os.Stderr, "  %s: %d pods, %.0f pods/s, first bind after %.0f ms\n", s, f.Bound, f.Rate, f.FirstBind*1000)
+			}
+		}
+		if r.shares == nil {
+			one()
+		} else {
+			running.Go(func() { one(r.shares[i]...) })
+		}
+	}
+	running.Wait()
+	return outcomes
+}
+
+// measure runs a workload with each scheduler in turn, or with all together, so many times. A scheduler that failed is not run again; its
+// runs are left out.
+func measure(ctx context.Context, r *workload.Runner, w workload.Workload, o options) (map[workload.Scheduler][]workload.Figures, error) {
 	results := map[workload.Scheduler][]workload.Figures{}
-	failed := map[workload.Scheduler]error{}
-	for i := range runs {
-		for _, s := range w.Schedulers {
-			if failed[s] != nil {
-				continue
-			}
-			fmt.Fprintf(os.Stderr, "%s, run %d of %d: %s\n", w, i+1, runs, s)
-			f, err := r.Measure(ctx, w, s, i+1)
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			if err != nil {
-				failed[s] = err
+	left := w.Schedulers
+	var errs []error
+	for i := range o.runs {
+		shares, err := o.shares(len(left), i)
+		if err != nil {
+			return nil, err
+		}
+		next := round{runner: r, workload: w, number: i + 1, schedulers: left, shares: shares}
+		fmt.Fprintf(os.Stderr, "%s, run %d of %d: %v\n", w, i+1, o.runs, left)
+		outcomes := next.run(ctx)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		left = nil
+		for k, s := range next.schedulers {
+			if err := outcomes[k].err; err != nil {
+				errs = append(errs, err)
 				delete(results, s)
 				continue
 			}
-			fmt.Fprintf(os.Stderr, "  %d pods, %.0f pods/s, first bind after %.0f ms\n", f.Bound, f.Rate, f.FirstBind*1000)
-			results[s] = append(results[s], f)
+			left = append(left, s)
+			results[s] = append(results[s], outcomes[k].Figures)
 		}
 	}
-	var errs []error
-	for _, s := range w.Schedulers {
-		errs = append(errs, failed[s])
-	}
 	return results, errors.Join(errs...)
+}
+
+// shares divides the processors among schedulers that run together; nil when they do not.
+func (o options) shares(schedulers, round int) ([][]int, error) {
+	if !o.together {
+		return nil, nil
+	}
+	all, err := processor.List()
+	if err != nil {
+		return nil, err
+	}
+	shares := processor.Share(all, schedulers, round)
+	if shares == nil && schedulers > 0 {
+		return nil, fmt.Errorf("--together: %d schedulers do not get a processor each of %d: choose fewer by --schedulers", schedulers, len(all))
+	}
+	return shares, nil
 }

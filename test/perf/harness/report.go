@@ -23,8 +23,8 @@ const unknown = "-"
 func newTable(out io.Writer, runs int) *table {
 	t := &table{out: out}
 	t.line("Medians of %d runs; ratios are medians of run pairs.\n", runs)
-	t.line("| workload | scheduler | pods | pods/s | of stock | SchedulingThroughput | of stock | first bind |")
-	t.line("|---|---|---|---|---|---|---|---|")
+	t.line("| workload | scheduler | pods | pods/s | of stock | SchedulingThroughput | of stock | CPU ms/pod | of stock | first bind |")
+	t.line("|---|---|---|---|---|---|---|---|---|---|")
 	return t
 }
 
@@ -38,11 +38,12 @@ func (t *table) line(format string, args ...any) {
 func (t *table) add(w workload.Workload, runs map[workload.Scheduler][]workload.Figures) {
 	rate := func(f workload.Figures) float64 { return f.Rate }
 	throughput := func(f workload.Figures) float64 { return f.Throughput }
+	cpu := func(f workload.Figures) float64 { return f.CPU }
 	name := w.String()
 	for _, s := range w.Schedulers {
 		got := runs[s]
 		if len(got) == 0 {
-			t.line("| %s | %s | failed | | | | | |", name, s)
+			t.line("| %s | %s | failed | | | | | | | |", name, s)
 			name = ""
 			continue
 		}
@@ -50,9 +51,9 @@ func (t *table) add(w workload.Workload, runs map[workload.Scheduler][]workload.
 		if s != workload.Stock {
 			stock = runs[workload.Stock]
 		}
-		t.line("| %s | %s | %d | %s | %s | %s | %s | %.0f ms |", name, s, got[0].Bound,
+		t.line("| %s | %s | %d | %s | %s | %s | %s | %.2f | %s | %.0f ms |", name, s, got[0].Bound,
 			whole(medianOf(got, rate)), ratio(got, stock, rate), whole(medianOf(got, throughput)), ratio(got, stock, throughput),
-			1000*medianOf(got, func(f workload.Figures) float64 { return f.FirstBind }))
+			1000*medianOf(got, cpu), ratio(got, stock, cpu), 1000*medianOf(got, func(f workload.Figures) float64 { return f.FirstBind }))
 		name = ""
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func TestTheTableHasMediansAndTheMiddleOfRatios(t *testing.T) {
 	run := func(rate, throughput, first float64) workload.Figures {
-		return workload.Figures{Bound: 100, Rate: rate, Throughput: throughput, FirstBind: first}
+		return workload.Figures{Bound: 100, Rate: rate, Throughput: throughput, CPU: 1 / rate, FirstBind: first}
 	}
 	all := []workload.Scheduler{workload.Stock, workload.CompiledIn, workload.Batch}
 	for name, tc := range map[string]struct {
@@ -27,23 +27,23 @@ func TestTheTableHasMediansAndTheMiddleOfRatios(t *testing.T) {
 				workload.CompiledIn: {run(99, 81, 0.1), run(300, 180, 0.1), run(200, 180, 0.1)},
 				workload.Batch:      {run(200, 0, 0.1), run(600, 0, 0.2), run(800, 0, 0.4)},
 			}, `
-| Basic/Small | stock | 100 | 200 | - | 180 | - | 200 ms |
-|  | compiled-in | 100 | 200 | 0.99 | 180 | 0.90 | 100 ms |
-|  | batch | 100 | 600 | 2.00 | - | - | 200 ms |
+| Basic/Small | stock | 100 | 200 | - | 180 | - | 5.00 | - | 200 ms |
+|  | compiled-in | 100 | 200 | 0.99 | 180 | 0.90 | 5.00 | 1.01 | 100 ms |
+|  | batch | 100 | 600 | 2.00 | - | - | 1.67 | 0.50 | 200 ms |
 `,
 		},
 		"the median of two runs is between them": {
 			map[workload.Scheduler][]workload.Figures{workload.Stock: {run(100, 0, 0), run(200, 0, 0)}}, `
-| Basic/Small | stock | 100 | 150 | - | - | - | 0 ms |
-|  | compiled-in | failed | | | | | |
-|  | batch | failed | | | | | |
+| Basic/Small | stock | 100 | 150 | - | - | - | 7.50 | - | 0 ms |
+|  | compiled-in | failed | | | | | | | |
+|  | batch | failed | | | | | | | |
 `,
 		},
 		"without stock there is no ratio": {
 			map[workload.Scheduler][]workload.Figures{workload.CompiledIn: {run(100, 90, 0)}, workload.Batch: {run(100, 90, 0)}}, `
-| Basic/Small | stock | failed | | | | | |
-|  | compiled-in | 100 | 100 | - | 90 | - | 0 ms |
-|  | batch | 100 | 100 | - | 90 | - | 0 ms |
+| Basic/Small | stock | failed | | | | | | | |
+|  | compiled-in | 100 | 100 | - | 90 | - | 10.00 | - | 0 ms |
+|  | batch | 100 | 100 | - | 90 | - | 10.00 | - | 0 ms |
 `,
 		},
 	} {

@@ -72,7 +72,7 @@ func TestTinyWorkloadsAreMeasured(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if f.Created == 0 || f.Bound < f.Created || f.Rate <= 0 || f.FirstBind <= 0 {
+				if f.Created == 0 || f.Bound < f.Created || f.Rate <= 0 || f.CPU <= 0 || f.FirstBind <= 0 {
 					t.Errorf("got %+v, want all pods bound, and the times of it", f)
 				}
 			})

@@ -18,6 +18,8 @@ type Figures struct {
 	Created, Bound int
 	// Rate is in pods/s, from the creation of the first pod to the bind of the last one.
 	Rate float64
+	// CPU is what API server, scheduler and harness used meanwhile, in seconds a pod.
+	CPU float64
 	// FirstBind is in seconds, from the creation of the first pod to the first bind.
 	FirstBind float64
 	// Throughput is upstream's figure, in pods/s: the average of its samples, one a second; 0 if it had no time for any.
@@ -40,6 +42,8 @@ type Binds struct {
 	// FirstBind and LastBind are in seconds since the first pod was created.
 	FirstBind float64 `json:"firstBind"`
 	LastBind  float64 `json:"lastBind"`
+	// CPU is what the process used between the creation of the first pod and the last bind, in seconds.
+	CPU float64 `json:"cpu"`
 }
 
 // read puts together what the process left in a directory.
@@ -77,7 +81,8 @@ func read(dir string) (Figures, error) {
 	if seen.Bound == 0 {
 		return Figures{}, errors.New("no pod was bound while it was measured")
 	}
-	f.Created, f.Bound, f.FirstBind, f.Rate = seen.Created, seen.Bound, seen.FirstBind, float64(seen.Bound)/seen.LastBind
+	bound := float64(seen.Bound)
+	f.Created, f.Bound, f.FirstBind, f.Rate, f.CPU = seen.Created, seen.Bound, seen.FirstBind, bound/seen.LastBind, seen.CPU/bound
 	return f, nil
 }
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/caldera-scheduler/caldera/test/perf/harness/workload/processor"
 )
 
 const (
@@ -96,20 +98,21 @@ func goCommand(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(stdout)), nil
 }
 
-// Measure runs a workload once. The run is a part of the name of the directory that keeps what was found.
-func (r *Runner) Measure(ctx context.Context, w Workload, s Scheduler, run int) (Figures, error) {
+// Measure runs a workload once. The run is a part of the name of the directory that keeps what was found. It may be called for
+// several schedulers at a time; processors are those that the run is to have for itself, all if none are given.
+func (r *Runner) Measure(ctx context.Context, w Workload, s Scheduler, run int, processors ...int) (Figures, error) {
 	dir, err := filepath.Abs(filepath.Join(r.Out, w.directory(), fmt.Sprintf("%s-%d", s, run)))
 	if err != nil {
 		return Figures{}, fmt.Errorf("finding %s: %w", r.Out, err)
 	}
-	figures, err := r.measure(ctx, w, s, dir)
+	figures, err := r.measure(ctx, w, s, dir, processors)
 	if err != nil {
 		return Figures{}, fmt.Errorf("measuring %s with %s: %w", w, s, err)
 	}
 	return figures, nil
 }
 
-func (r *Runner) measure(ctx context.Context, w Workload, s Scheduler, dir string) (Figures, error) {
+func (r *Runner) measure(ctx context.Context, w Workload, s Scheduler, dir string, processors []int) (Figures, error) {
 	// What an earlier run left would be read as if it were of this one.
 	if err := os.RemoveAll(dir); err != nil {
 		return Figures{}, err
@@ -121,7 +124,7 @@ func (r *Runner) measure(ctx context.Context, w Workload, s Scheduler, dir strin
 	if err := w.writeTo(dir, home, s); err != nil {
 		return Figures{}, err
 	}
-	if err := r.start(ctx, w, s, dir, home); err != nil {
+	if err := r.start(ctx, w, s, dir, home, processors); err != nil {
 		return Figures{}, err
 	}
 	return read(dir)
@@ -168,7 +171,7 @@ func (w Workload) writeTo(dir, home string, s Scheduler) error {
 }
 
 // start runs the process that measures until it has ended, and all that it started. Templates are found from home.
-func (r *Runner) start(ctx context.Context, w Workload, s Scheduler, dir, home string) error {
+func (r *Runner) start(ctx context.Context, w Workload, s Scheduler, dir, home string, processors []int) error {
 	temp, err := os.MkdirTemp(r.Temp, "perf")
 	if err != nil {
 		return err
@@ -193,7 +196,7 @@ func (r *Runner) start(ctx context.Context, w Workload, s Scheduler, dir, home s
 	// A group of its own, so that an etcd whose parent was killed can be ended, too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if err := cmd.Start(); err != nil {
+	if err := processor.Start(cmd, processors); err != nil {
 		return err
 	}
 	err = cmd.Wait()

@@ -37,6 +37,8 @@ type Workload struct {
 	Name     string `json:"workload"`
 	// Tiny is the workload of the case that takes a second; empty if there is none.
 	Tiny string `json:"tiny,omitempty"`
+	// Short is the workload of the case that takes some seconds; empty if there is none.
+	Short string `json:"short,omitempty"`
 	// Schedulers run it one after the other.
 	Schedulers []Scheduler `json:"schedulers"`
 	// Conf is the volcano-scheduler.conf by which Batch is run; empty: the tiers and actions that it has by default.
@@ -63,6 +65,12 @@ func (w Workload) String() string { return w.Case + "/" + w.Name }
 // Smallest returns the tiny workload of the case in the place of this one.
 func (w Workload) Smallest() Workload {
 	w.Name = w.Tiny
+	return w
+}
+
+// Shorter returns the short workload of the case in the place of this one.
+func (w Workload) Shorter() Workload {
+	w.Name = w.Short
 	return w
 }
 

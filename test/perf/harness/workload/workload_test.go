@@ -109,11 +109,13 @@ func TestTheListNamesWorkloadsThatExist(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if w.Tiny == "" {
-				return
-			}
-			if err := w.Smallest().writeTo(t.TempDir(), r.home(w), Stock); err != nil {
-				t.Error(err)
+			for _, other := range []Workload{w.Smallest(), w.Shorter()} {
+				if other.Name == "" {
+					continue
+				}
+				if err := other.writeTo(t.TempDir(), r.home(w), Stock); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
@@ -144,7 +146,7 @@ func TestSchedulersPlaceThePodsThatUpstreamCreates(t *testing.T) {
 
 func TestFiguresAreReadFromTheNamespaceThatIsMeasured(t *testing.T) {
 	const (
-		binds  = `{"setup": {"created": 5, "bound": 5, "lastBind": 1}, "measured": {"created": 30, "bound": 20, "firstBind": 0.5, "lastBind": 4}}`
+		binds  = `{"setup": {"created": 5, "bound": 5, "lastBind": 1}, "measured": {"created": 30, "bound": 20, "firstBind": 0.5, "lastBind": 4, "cpu": 8}}`
 		inTime = `{"dataItems": [{"labels": {"Name": "Basic/Small/measured", "Metric": "SchedulingThroughput"}, "data": {"Average": 7}}]}`
 		short  = `{"dataItems": [{"labels": {"Name": "Basic/Small/measured", "Metric": "SchedulingDuration"}, "data": {"Duration": 1}}]}`
 		both   = `{"dataItems": [{"labels": {"Name": "Basic/Small/measured"}}, {"labels": {"Name": "Basic/Small/setup"}}]}`
@@ -155,8 +157,8 @@ func TestFiguresAreReadFromTheNamespaceThatIsMeasured(t *testing.T) {
 		want    Figures
 		wantErr string
 	}{
-		"with upstream's average":                  {inTime, Figures{Created: 30, Bound: 20, Rate: 5, FirstBind: 0.5, Throughput: 7}, ""},
-		"too short for upstream's average":         {short, Figures{Created: 30, Bound: 20, Rate: 5, FirstBind: 0.5}, ""},
+		"with upstream's average":                  {inTime, Figures{Created: 30, Bound: 20, Rate: 5, CPU: 0.4, FirstBind: 0.5, Throughput: 7}, ""},
+		"too short for upstream's average":         {short, Figures{Created: 30, Bound: 20, Rate: 5, CPU: 0.4, FirstBind: 0.5}, ""},
 		"not if it measures in two namespaces":     {both, Figures{}, "it measures in the namespaces measured and setup, want one"},
 		"not if nothing was bound where it counts": {none, Figures{}, "no pod was bound while it was measured"},
 	} {
