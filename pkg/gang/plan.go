@@ -111,6 +111,9 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 	if !a.quota.met() || len(a.placed) == 0 || !a.affords() {
 		return Plan{Reason: a.reason(), fit: max(len(a.placed), a.bound)}, a.remembered, nil
 	}
+	if err := a.placeFollowers(ctx, r.Followers); err != nil {
+		return Plan{}, false, err
+	}
 	p.memo.keep(a)
 	return Plan{Placements: a.placed, Fragile: a.fragile}, a.remembered, nil
 }
@@ -221,6 +224,20 @@ func (a *attempt) pass(ctx context.Context, tasks []*model.Task) (left []*model.
 		}
 	}
 	return left, nil
+}
+
+// placeFollowers places tasks of other jobs until there is no room for one. What may be refused a reservation does not follow, because
+// all members of its turn would wait for it.
+func (a *attempt) placeFollowers(ctx context.Context, tasks []*model.Task) error {
+	for _, t := range tasks {
+		if a.fragile || a.later {
+			return nil
+		}
+		if ok, err := a.place(ctx, t); err != nil || !ok {
+			return err
+		}
+	}
+	return nil
 }
 
 // allows reports whether the queue's budget has room for a task.

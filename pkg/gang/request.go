@@ -48,4 +48,7 @@ type Request struct {
 	NodesFirst bool
 	// Nominated are the tasks, of any job, for which room is kept on a node. That room is nobody else's.
 	Nominated []*model.Task
+	// Followers are tasks of other jobs of the queue, each of which is a job of its own, that are placed along once the job is: in order,
+	// until one finds no room.
+	Followers []*model.Task
 }

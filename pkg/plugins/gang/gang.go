@@ -200,7 +200,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	logger, job, began := klog.FromContext(ctx), entry.Job, pl.engine.Clock().Now()
 	request := gang.Request{
 		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
-		Nominated: pl.engine.State.Nominated(),
+		Nominated: pl.engine.State.Nominated(), Followers: entry.Followers,
 	}
 	if reason, again := pl.engine.Shut(); reason != (model.Reason{}) {
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})

@@ -241,27 +241,32 @@ func (d *Dispatcher) Trusts(uid types.UID) bool {
 func (d *Dispatcher) Enter(uid types.UID) Entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	t := d.turn
-	task := d.cfg.State.Task(uid)
-	if t == nil || task == nil || task.Job != t.job {
+	t, task := d.turn, d.cfg.State.Task(uid)
+	if t == nil || task == nil {
+		return Entry{}
+	}
+	if m := t.members[uid]; m != nil && !m.done {
+		t.progress = d.cfg.Clock.Now()
+		return Entry{Verdict: Member, Node: m.node, Turn: t.number}
+	}
+	if task.Job != t.job {
 		return Entry{}
 	}
 	t.progress = d.cfg.Clock.Now()
-	if t.members == nil {
-		job := d.job(t.job)
-		if !task.Placeable() || job == nil {
-			return Entry{}
-		}
-		t.lead, t.lot = task.Pod, keyOf(job, d.cfg.Policies.AloneInTurns())
-		return Entry{
-			Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,
-			Budget: d.budgetFor(job, t.borrowing), NodesFirst: t.nodesFirst,
-		}
+	job := d.job(t.job)
+	if t.members != nil || !task.Placeable() || job == nil {
+		return Entry{}
 	}
-	if m := t.members[uid]; m != nil && !m.done {
-		return Entry{Verdict: Member, Node: m.node, Turn: t.number}
+	t.lead, t.lot = task.Pod, keyOf(job, d.cfg.Policies.AloneInTurns())
+	entry := Entry{
+		Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,
+		Budget: d.budgetFor(job, t.borrowing), NodesFirst: t.nodesFirst, Followers: d.followers(t),
 	}
-	return Entry{}
+	t.followers = nil
+	for _, f := range entry.Followers {
+		t.followers = append(t.followers, f.Job)
+	}
+	return entry
 }
 
 // Planned records the plan of the turn and activates its members. It returns the lead's own node; empty when the lead

@@ -88,8 +88,10 @@ func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 		d.mu.Unlock()
 		return t.fragile
 	}
-	if w := d.jobs[t.job]; w != nil {
-		w.failures, w.notBefore = 0, time.Time{}
+	for _, key := range t.jobs() {
+		if w := d.jobs[key]; w != nil {
+			w.failures, w.notBefore = 0, time.Time{}
+		}
 	}
 	d.end(TurnPlaced)
 	d.mu.Unlock()
@@ -120,7 +122,9 @@ func (d *Dispatcher) end(result TurnResult) {
 	if w := d.jobs[t.job]; w != nil && result != TurnRepeated {
 		w.repeats = 0
 	}
-	d.changed[t.job] = true
+	for _, key := range t.jobs() {
+		d.changed[key] = true
+	}
 	if t.fragile {
 		d.settlements = append(d.settlements, settlement{members: slices.Collect(maps.Keys(t.members)), bind: result == TurnPlaced})
 	}

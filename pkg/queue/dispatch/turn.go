@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,8 @@ type turn struct {
 	// number counts the turns.
 	number uint64
 	job    model.JobKey
+	// followers are the jobs that may be placed along.
+	followers []model.JobKey
 	// lead is the pod whose scheduling cycle plans the turn.
 	lead *corev1.Pod
 	// lot is what the plan was made for; it is known once the lead is planning.
@@ -42,6 +45,9 @@ type turn struct {
 	progress time.Time
 	nudged   time.Time
 }
+
+// jobs are all jobs that the turn may place.
+func (t *turn) jobs() []model.JobKey { return append(slices.Clone(t.followers), t.job) }
 
 // member is a pod of the turn and the node planned for it.
 type member struct {
@@ -87,6 +93,8 @@ type Entry struct {
 	// Job is what a lead plans for, and Budget what its queue may take.
 	Job    *model.Job
 	Budget *policy.Budget
+	// Followers are tasks that are jobs of their own and may be placed along, in order, until one finds no room.
+	Followers []*model.Task
 	// Limit is what the queue's limits say; when it is not zero there is no use in planning without evictions.
 	Limit model.Reason
 	// NodesFirst: the budget is to be looked at only if the nodes have room.

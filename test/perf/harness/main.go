@@ -190,6 +190,9 @@ func measure(ctx context.Context, r *workload.Runner, w workload.Workload, o opt
 	left := w.Schedulers
 	var errs []error
 	for i := range o.runs {
+		if len(left) == 0 {
+			break
+		}
 		shares, err := o.shares(len(left), i)
 		if err != nil {
 			return nil, err

@@ -7,10 +7,10 @@ package processor
 
 import "slices"
 
-// Share divides processors among so many; nil when there are too few. The shares go round, so that after as many rounds each has had
+// Share divides processors among so many, one at least; nil when there are too few. The shares go round, so that after as many rounds each has had
 // all of them.
 func Share(processors []int, among, round int) [][]int {
-	each := len(processors) / max(1, among)
+	each := len(processors) / among
 	if each == 0 {
 		return nil
 	}
