@@ -109,6 +109,7 @@ func run(ctx context.Context, o options) error {
 		}
 		table.add(w, runs)
 	}
+	table.average()
 	return errors.Join(table.write(filepath.Join(o.out, "table.md")), errors.Join(failed...))
 }
 

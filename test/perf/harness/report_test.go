@@ -58,3 +58,36 @@ func TestTheTableHasMediansAndTheMiddleOfRatios(t *testing.T) {
 		})
 	}
 }
+
+func TestTheTableEndsInTheMeansOfAllWorkloads(t *testing.T) {
+	runs := func(stock, compiled float64) map[workload.Scheduler][]workload.Figures {
+		return map[workload.Scheduler][]workload.Figures{
+			workload.Stock:      {{Bound: 1, Rate: stock, CPU: 1}},
+			workload.CompiledIn: {{Bound: 1, Rate: compiled, CPU: 1.1}},
+		}
+	}
+	w := workload.Workload{Case: "Basic", Name: "Small", Schedulers: []workload.Scheduler{workload.Stock, workload.CompiledIn, workload.Batch}}
+	for name, tc := range map[string]struct {
+		runs []map[workload.Scheduler][]workload.Figures
+		want string
+	}{
+		"of several": {
+			[]map[workload.Scheduler][]workload.Figures{runs(100, 50), runs(100, 200), runs(100, 100)},
+			"| geometric mean of 3 | compiled-in | | | 1.00 | | - | | 1.10 | |\n",
+		},
+		"not of one": {[]map[workload.Scheduler][]workload.Figures{runs(100, 50)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			table := newTable(&out, 1)
+			for _, r := range tc.runs {
+				table.add(w, r)
+			}
+			before := out.Len()
+			table.average()
+			if got := out.String()[before:]; got != tc.want {
+				t.Errorf("it ends in %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
