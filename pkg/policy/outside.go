@@ -62,6 +62,8 @@ const whyOutside = "the extender does not choose it"
 
 // outsiders are the policies from outside.
 type outsiders struct {
+	// any: there are some.
+	any         bool
 	withholders []Withholder
 	witnesses   []Witness
 	impatient   []Impatient
@@ -78,6 +80,9 @@ func (o *outsiders) register(p *config.TierPlugin, policy any) {
 		o.aloneInTurns = o.aloneInTurns || h.AloneInTurns()
 	}
 }
+
+// HasOutsiders reports whether some policies are from outside. Whose turn is next may then depend on each placement: none may be foreseen.
+func (o *outsiders) HasOutsiders() bool { return o.any }
 
 // MayWithhold reports whether somebody outside keeps queues from turns.
 func (o *outsiders) MayWithhold() bool { return len(o.withholders) > 0 }

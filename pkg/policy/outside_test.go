@@ -125,6 +125,10 @@ func TestHooksOfSomebodyOutside(t *testing.T) {
 	if !set.AloneInAdmission() || set.AloneInTurns() || !set.Again().Equal(time.Unix(1, 0)) {
 		t.Errorf("alone %v, %v; again at %v", set.AloneInAdmission(), set.AloneInTurns(), set.Again())
 	}
+	builtIn, err := policy.Compile(tiersFor([]config.TierPlugin{{Name: config.PluginPriority}}), policy.Outside{Plugin: config.PluginExtender, Policy: s})
+	if err != nil || builtIn.HasOutsiders() || !set.HasOutsiders() {
+		t.Errorf("policies from outside: %v without an entry of theirs (%v), %v with one", builtIn.HasOutsiders(), err, set.HasOutsiders())
+	}
 	if set.Asked(); !set.Again().IsZero() {
 		t.Errorf("again at %v", set.Again())
 	}

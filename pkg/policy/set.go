@@ -70,7 +70,7 @@ func Compile(args *config.BatchQueueArgs, outside ...Outside) (*Set, error) {
 			}
 			for _, o := range outside {
 				if o.Plugin == p.Name {
-					policy = o.Policy
+					policy, s.any = o.Policy, true
 				}
 			}
 			if policy != nil {

@@ -48,8 +48,8 @@ func plain() *config.BatchQueueArgs {
 	}
 }
 
-func policies(t *testing.T, args *config.BatchQueueArgs) *policy.Set {
-	set, err := policy.Compile(args)
+func policies(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *policy.Set {
+	set, err := policy.Compile(args, outside...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,13 +63,13 @@ func noOpinion(_, _ *model.Task) int { return 0 }
 
 func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
 
-func newDeskWith(t *testing.T, args *config.BatchQueueArgs) *desk {
+func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *desk {
 	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State: d.state,
 		Rules: dispatch.Rules{
-			Policies: policies(t, args), AdmissionTimeout: patience, Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
+			Policies: policies(t, args, outside...), AdmissionTimeout: patience, Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		},
 		MayFit:   gang.MayFit,
 		Outsized: gang.Outsized,

@@ -47,9 +47,10 @@ func (d *Dispatcher) followers(t *turn) []*model.Task {
 }
 
 // mayBeFollowed reports whether a placement of the turn's job says nothing about whose turn is next. Where several queues have jobs it may
-// change their order. Evictions that are not agreed to may be refused, and their room is not to be counted on.
+// change their order, and policies from outside may go by anything. Evictions that are not agreed to may be refused, and their room is not to be counted on.
 func (d *Dispatcher) mayBeFollowed(t *turn) bool {
-	return len(d.active) == 1 && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) && len(d.cfg.State.Evicting()) == 0
+	return len(d.active) == 1 && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
+		!d.cfg.Policies.HasOutsiders() && len(d.cfg.State.Evicting()) == 0
 }
 
 // only returns the task of a job that is a single pod; nil when it is more, has nothing to place, or asks for something else by now.

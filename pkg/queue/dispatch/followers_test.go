@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
@@ -41,16 +43,28 @@ func (d *desk) planAll(lead types.UID, others ...types.UID) {
 	}
 }
 
+// newHeldDesk returns a desk whose turns begin in steps.
+func newHeldDesk(t *testing.T) *desk {
+	d := newDesk(t)
+	d.Hold()
+	d.want()
+	return d
+}
+
+// singles adds jobs of a pod each, in the order of their turns, and begins the first turn.
+func (d *desk) singles(names ...string) {
+	d.t.Helper()
+	for i, name := range names {
+		d.submit(name, 1, len(names)-i, "1")
+	}
+	d.Step()
+	d.want(types.UID(names[0] + "-0"))
+}
+
 func TestEqualSinglePodsShareATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
-		d.Hold()
-		d.want()
-		for age, name := range []string{"e", "d", "c", "b", "a"} {
-			d.submit(name, 1, age, "1")
-		}
-		d.Step()
-		d.want("a-0")
+		d := newHeldDesk(t)
+		d.singles("a", "b", "c", "d", "e")
 		if got, want := d.enter("a-0"), []types.UID{"b-0", "c-0", "d-0", "e-0"}; !slices.Equal(got, want) {
 			t.Fatalf("behind a-0 follow %v, want %v", got, want)
 		}
@@ -77,9 +91,7 @@ func TestEqualSinglePodsShareATurn(t *testing.T) {
 
 func TestATurnIsNotSharedOutOfOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
-		d.Hold()
-		d.want()
+		d := newHeldDesk(t)
 		d.submit("first", 1, 4, "1")
 		d.submit("second", 1, 3, "1")
 		d.submit("other", 1, 2, "2")
@@ -135,9 +147,7 @@ func TestWhoLeadsAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
-				d.Hold()
-				d.want()
+				d := newHeldDesk(t)
 				submit(d)
 				d.Step()
 				d.want("lead-0")
@@ -152,14 +162,8 @@ func TestWhoLeadsAlone(t *testing.T) {
 // TestALostFollowerEndsTheTurn: what the others were planned for is planned again.
 func TestALostFollowerEndsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
-		d.Hold()
-		d.want()
-		for age, name := range []string{"c", "b", "a"} {
-			d.submit(name, 1, age, "1")
-		}
-		d.Step()
-		d.want("a-0")
+		d := newHeldDesk(t)
+		d.singles("a", "b", "c")
 		d.enter("a-0")
 		d.planAll("a-0", "b-0", "c-0")
 		d.place("a-0")
@@ -188,14 +192,8 @@ func TestAJobThatChangedDoesNotFollow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
-				d.Hold()
-				d.want()
-				for age, name := range []string{"c", "b", "a"} {
-					d.submit(name, 1, age, "1")
-				}
-				d.Step()
-				d.want("a-0")
+				d := newHeldDesk(t)
+				d.singles("a", "b", "c")
 				change(d)
 				if got := d.enter("a-0"); len(got) > 0 {
 					t.Errorf("behind a-0 follow %v, want nobody: job b is not as it was", got)
@@ -203,4 +201,18 @@ func TestAJobThatChangedDoesNotFollow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNobodyFollowsWherePoliciesFromOutsideAreAsked: they may judge a queue otherwise after each placement.
+func TestNobodyFollowsWherePoliciesFromOutsideAreAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const name = "theirs"
+		d := newDeskWith(t, args("allocate", byPriority, inGangs, config.TierPlugin{Name: name}), policy.Outside{Plugin: name, Policy: struct{}{}})
+		d.Hold()
+		d.want()
+		d.singles("a", "b")
+		if got := d.enter("a-0"); len(got) > 0 {
+			t.Errorf("behind a-0 follow %v, want nobody", got)
+		}
+	})
 }
