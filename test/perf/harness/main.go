@@ -51,7 +51,7 @@ func main() {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.only, "only", "", "measure only workloads whose name, such as SchedulingBasic/5000Nodes_10000Pods, this regular expression matches")
-	flags.StringSliceVar(&o.schedulers, "schedulers", nil, "measure only these: stock, compiled-in, batch")
+	flags.StringSliceVar(&o.schedulers, "schedulers", nil, "measure only these: stock, compiled-in, batch; control is stock once more, to see what chance does")
 	flags.IntVar(&o.runs, "runs", 3, "counted runs of each scheduler")
 	flags.BoolVar(&o.tiny, "tiny", false, "measure the tiny workload of each case, to see that all is well")
 	flags.BoolVar(&o.short, "short", false, "measure the short workload of each case, for many rounds")
@@ -119,6 +119,11 @@ func choose(o options) ([]workload.Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--only: %w", err)
 	}
+	for _, s := range o.schedulers {
+		if !slices.Contains(workload.Schedulers, workload.Scheduler(s)) {
+			return nil, fmt.Errorf("--schedulers: there is no %q: use some of %v", s, workload.Schedulers)
+		}
+	}
 	all, err := workload.List()
 	if err != nil {
 		return nil, err
@@ -132,9 +137,7 @@ func choose(o options) ([]workload.Workload, error) {
 			w = w.Shorter()
 		}
 		if len(o.schedulers) > 0 {
-			w.Schedulers = slices.DeleteFunc(slices.Clone(w.Schedulers), func(s workload.Scheduler) bool {
-				return !slices.Contains(o.schedulers, string(s))
-			})
+			w = w.By(o.schedulers)
 		}
 		if only.MatchString(w.String()) && w.Name != "" && len(w.Schedulers) > 0 {
 			chosen = append(chosen, w)
@@ -162,11 +165,14 @@ type outcome struct {
 	err error
 }
 
-// run returns what came of each run, as the schedulers are ordered.
+// run returns what came of each run, as the schedulers are ordered. Who starts first changes when each has had all processors.
 func (r *round) run(ctx context.Context) []outcome {
 	outcomes := make([]outcome, len(r.schedulers))
+	first := (r.number - 1) / len(r.schedulers)
 	var running sync.WaitGroup
-	for i, s := range r.schedulers {
+	for k := range r.schedulers {
+		i := (first + k) % len(r.schedulers)
+		s := r.schedulers[i]
 		one := func(processors ...int) {
 			f, err := r.runner.Measure(ctx, r.workload, s, r.number, processors...)
 			outcomes[i] = outcome{f, err}

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/caldera-scheduler/caldera/test/perf/harness/workload"
 	"github.com/caldera-scheduler/caldera/test/perf/median"
 )
@@ -17,17 +19,27 @@ import (
 type table struct {
 	out   io.Writer
 	lines []byte
-	// ratios are those to stock of each workload.
-	ratios map[workload.Scheduler][]ratios
+	// pairs are, by scheduler and column, the ratios of all pairs of runs to stock's.
+	pairs map[workload.Scheduler]*[columns][]float64
 }
 
-// ratios say how one scheduler stands to stock in one workload, or on average; 0 is unknown.
-type ratios struct{ rate, throughput, cpu float64 }
+// The columns that are compared.
+const (
+	rate = iota
+	throughput
+	cpu
+	columns
+)
+
+// measured is what a run has in the columns that are compared; 0 is unknown.
+func measured(f workload.Figures) [columns]float64 {
+	return [columns]float64{rate: f.Rate, throughput: f.Throughput, cpu: f.CPU}
+}
 
 const unknown = "-"
 
 func newTable(out io.Writer, runs int) *table {
-	t := &table{out: out, ratios: map[workload.Scheduler][]ratios{}}
+	t := &table{out: out, pairs: map[workload.Scheduler]*[columns][]float64{}}
 	t.line("Medians of %d runs; ratios are medians of run pairs.\n", runs)
 	t.line("| workload | scheduler | pods | pods/s | of stock | SchedulingThroughput | of stock | CPU ms/pod | of stock | first bind |")
 	t.line("|---|---|---|---|---|---|---|---|---|---|")
@@ -42,9 +54,6 @@ func (t *table) line(format string, args ...any) {
 
 // add adds the rows of a workload, one a scheduler.
 func (t *table) add(w workload.Workload, runs map[workload.Scheduler][]workload.Figures) {
-	rate := func(f workload.Figures) float64 { return f.Rate }
-	throughput := func(f workload.Figures) float64 { return f.Throughput }
-	cpu := func(f workload.Figures) float64 { return f.CPU }
 	name := w.String()
 	for _, s := range w.Schedulers {
 		got := runs[s]
@@ -53,41 +62,56 @@ func (t *table) add(w workload.Workload, runs map[workload.Scheduler][]workload.
 			name = ""
 			continue
 		}
-		var to ratios
-		if s != workload.Stock {
-			stock := runs[workload.Stock]
-			to = ratios{ratio(got, stock, rate), ratio(got, stock, throughput), ratio(got, stock, cpu)}
-			t.ratios[s] = append(t.ratios[s], to)
+		var to, middle [columns]float64
+		for column := range columns {
+			of := func(f workload.Figures) float64 { return measured(f)[column] }
+			middle[column] = medianOf(got, of)
+			if s != workload.Stock {
+				to[column] = t.compare(s, column, pairs(got, runs[workload.Stock], of))
+			}
 		}
 		t.line("| %s | %s | %d | %s | %s | %s | %s | %.2f | %s | %.0f ms |", name, s, got[0].Bound,
-			whole(medianOf(got, rate)), hundredths(to.rate), whole(medianOf(got, throughput)), hundredths(to.throughput),
-			1000*medianOf(got, cpu), hundredths(to.cpu), 1000*medianOf(got, func(f workload.Figures) float64 { return f.FirstBind }))
+			whole(middle[rate]), hundredths(to[rate]), whole(middle[throughput]), hundredths(to[throughput]),
+			1000*middle[cpu], hundredths(to[cpu]), 1000*medianOf(got, func(f workload.Figures) float64 { return f.FirstBind }))
 		name = ""
 	}
 }
 
-// average adds the geometric means of the ratios of all workloads, where there are several.
+// compare keeps how a workload's runs stand to stock's, and returns the median of that; 0 if there are none.
+func (t *table) compare(s workload.Scheduler, column int, ratios []float64) float64 {
+	if len(ratios) == 0 {
+		return 0
+	}
+	if t.pairs[s] == nil {
+		t.pairs[s] = new([columns][]float64)
+	}
+	t.pairs[s][column] = append(t.pairs[s][column], ratios...)
+	return median.Of(ratios)
+}
+
+// average adds the geometric means of the pairs of all workloads, with their standard errors.
 func (t *table) average() {
-	for _, s := range []workload.Scheduler{workload.CompiledIn, workload.Batch} {
-		all := t.ratios[s]
-		if len(all) < 2 {
+	for _, s := range workload.Schedulers {
+		all := t.pairs[s]
+		if all == nil || len(all[rate]) < 2 {
 			continue
 		}
-		mean := func(of func(ratios) float64) string {
-			sum, count := 0.0, 0
-			for _, r := range all {
-				if v := of(r); v > 0 {
-					sum, count = sum+math.Log(v), count+1
-				}
-			}
-			if count == 0 {
-				return unknown
-			}
-			return hundredths(math.Exp(sum / float64(count)))
-		}
-		t.line("| geometric mean of %d | %s | | | %s | | %s | | %s | |", len(all), s, mean(func(r ratios) float64 { return r.rate }),
-			mean(func(r ratios) float64 { return r.throughput }), mean(func(r ratios) float64 { return r.cpu }))
+		t.line("| geometric mean of %d pairs | %s | | | %s | | %s | | %s | |", len(all[rate]), s, mean(all[rate]), mean(all[throughput]), mean(all[cpu]))
 	}
+}
+
+// mean is the geometric mean of ratios and its standard error.
+func mean(ratios []float64) string {
+	if len(ratios) < 2 {
+		return unknown
+	}
+	logs := make([]float64, len(ratios))
+	for i, r := range ratios {
+		logs[i] = math.Log(r)
+	}
+	middle, deviation := stat.MeanStdDev(logs, nil)
+	middle = math.Exp(middle)
+	return fmt.Sprintf("%.3f ± %.3f", middle, middle*stat.StdErr(deviation, float64(len(logs))))
 }
 
 // write keeps the table in a file.
@@ -109,18 +133,15 @@ func hundredths(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// ratio is the median of how our runs stand to stock's of the same round; 0 if there are none.
-func ratio(ours, stock []workload.Figures, of func(workload.Figures) float64) float64 {
-	var pairs []float64
+// pairs are how our runs stand to stock's of the same round.
+func pairs(ours, stock []workload.Figures, of func(workload.Figures) float64) []float64 {
+	var ratios []float64
 	for i := range min(len(ours), len(stock)) {
 		if of(ours[i]) > 0 && of(stock[i]) > 0 {
-			pairs = append(pairs, of(ours[i])/of(stock[i]))
+			ratios = append(ratios, of(ours[i])/of(stock[i]))
 		}
 	}
-	if len(pairs) == 0 {
-		return 0
-	}
-	return median.Of(pairs)
+	return ratios
 }
 
 func medianOf(runs []workload.Figures, of func(workload.Figures) float64) float64 {

@@ -59,7 +59,7 @@ func TestTheTableHasMediansAndTheMiddleOfRatios(t *testing.T) {
 	}
 }
 
-func TestTheTableEndsInTheMeansOfAllWorkloads(t *testing.T) {
+func TestTheTableEndsInTheMeansOfAllPairs(t *testing.T) {
 	runs := func(stock, compiled float64) map[workload.Scheduler][]workload.Figures {
 		return map[workload.Scheduler][]workload.Figures{
 			workload.Stock:      {{Bound: 1, Rate: stock, CPU: 1}},
@@ -73,7 +73,7 @@ func TestTheTableEndsInTheMeansOfAllWorkloads(t *testing.T) {
 	}{
 		"of several": {
 			[]map[workload.Scheduler][]workload.Figures{runs(100, 50), runs(100, 200), runs(100, 100)},
-			"| geometric mean of 3 | compiled-in | | | 1.00 | | - | | 1.10 | |\n",
+			"| geometric mean of 3 pairs | compiled-in | | | 1.000 ± 0.400 | | - | | 1.100 ± 0.000 | |\n",
 		},
 		"not of one": {[]map[workload.Scheduler][]workload.Figures{runs(100, 50)}, ""},
 	} {

@@ -188,7 +188,7 @@ func (r *Runner) start(ctx context.Context, w Workload, s Scheduler, dir, home s
 		"-test.run=^$", "-test.bench=^BenchmarkWorkload$", "-test.benchtime=1x",
 		"-perf-scheduling-label-filter=", "-data-items-dir="+dir,
 		"-workload="+filepath.Join(dir, workloadFile), "-binds="+filepath.Join(dir, bindsFile),
-		fmt.Sprintf("-caldera=%t", s != Stock), fmt.Sprintf("-kubelets=%t", w.Kubelets),
+		fmt.Sprintf("-caldera=%t", s != Stock && s != Control), fmt.Sprintf("-kubelets=%t", w.Kubelets),
 		// A step that does not end tells more than a process that is killed.
 		"-patience="+(r.Timeout/2).String(), fmt.Sprintf("-perf-cpuprofile=%t", r.Profile))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = home, log, log

@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -27,7 +28,12 @@ const (
 	CompiledIn Scheduler = "compiled-in"
 	// Batch is Caldera's batch profile, under the name that pods have from upstream.
 	Batch Scheduler = "batch"
+	// Control is stock kube-scheduler once more: what it differs by from Stock is by chance.
+	Control Scheduler = "control"
 )
+
+// Schedulers are all there are. Control is measured only where it is asked for.
+var Schedulers = []Scheduler{Stock, CompiledIn, Batch, Control}
 
 // Workload is one row of the list.
 type Workload struct {
@@ -74,13 +80,23 @@ func (w Workload) Shorter() Workload {
 	return w
 }
 
+// By returns the workload for no schedulers but those chosen. Control runs what Stock runs.
+func (w Workload) By(chosen []string) Workload {
+	may := w.Schedulers
+	if slices.Contains(may, Stock) {
+		may = append(slices.Clone(may), Control)
+	}
+	w.Schedulers = slices.DeleteFunc(slices.Clone(may), func(s Scheduler) bool { return !slices.Contains(chosen, string(s)) })
+	return w
+}
+
 // directory is a name of the workload that can be that of a directory.
 func (w Workload) directory() string { return strings.ReplaceAll(w.String(), "/", "_") }
 
 // configuration is the scheduler's KubeSchedulerConfiguration; nil: upstream's default.
 func (w Workload) configuration(s Scheduler) ([]byte, error) {
 	switch s {
-	case Stock:
+	case Stock, Control:
 		return nil, nil
 	case CompiledIn:
 		c, err := profile.Only.Config()
@@ -99,7 +115,7 @@ func (w Workload) configuration(s Scheduler) ([]byte, error) {
 		c.Profiles[0].SchedulerName = "default-scheduler"
 		return profile.Encode(c)
 	default:
-		return nil, fmt.Errorf("there is no scheduler %q: use %s, %s or %s", s, Stock, CompiledIn, Batch)
+		return nil, fmt.Errorf("there is no scheduler %q: use one of %v", s, Schedulers)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caldera-scheduler/caldera/pkg/profile"
 )
@@ -116,6 +117,26 @@ func TestTheListNamesWorkloadsThatExist(t *testing.T) {
 				if err := other.writeTo(t.TempDir(), r.home(w), Stock); err != nil {
 					t.Error(err)
 				}
+			}
+		})
+	}
+}
+
+func TestControlRunsWhatStockRuns(t *testing.T) {
+	both := Workload{Schedulers: []Scheduler{Stock, Batch}}
+	for name, tc := range map[string]struct {
+		of     Workload
+		chosen []string
+		want   []Scheduler
+	}{
+		"asked for":       {both, []string{"control", "stock"}, []Scheduler{Stock, Control}},
+		"not asked for":   {both, []string{"stock", "compiled-in"}, []Scheduler{Stock}},
+		"no run of stock": {Workload{Schedulers: []Scheduler{Batch}}, []string{"batch", "control"}, []Scheduler{Batch}},
+		"nothing is left": {both, []string{"compiled-in"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.of.By(tc.chosen).Schedulers, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
 			}
 		})
 	}
