@@ -52,7 +52,7 @@ func (c *class) recount(ctx context.Context) error {
 		return err
 	}
 	state := a.planner.NewState()
-	MarkPlan(state, a.job)
+	MarkPlan(state, c.job)
 	switch _, status, _ := a.planner.Framework.RunPreFilterPlugins(ctx, state, c.pod); {
 	case status.IsRejected():
 		c.dismiss(status)

@@ -20,6 +20,7 @@ import (
 // after a placement only the node just used is looked at again.
 type class struct {
 	attempt *attempt
+	job     *model.Job
 	pod     *corev1.Pod
 	podInfo fwk.PodInfo
 	task    *model.Task
@@ -58,7 +59,8 @@ type class struct {
 	refusals  refusals
 }
 
-// newClass runs PreFilter for the class and replays the pods planned so far.
+// newClass runs PreFilter for the class of a task and replays the pods planned so far. It returns another class of the attempt if that
+// serves the task as well.
 func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	p := a.planner
 	info, err := p.NewPodInfo(t.Pod)
@@ -66,7 +68,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		return nil, fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
 	}
 	c := &class{
-		attempt: a, pod: t.Pod, podInfo: info, task: t, kind: a.arrangement.kindOf(t),
+		attempt: a, job: a.job, pod: t.Pod, podInfo: info, task: t, kind: a.arrangement.kindOf(t),
 		state:        p.NewState(),
 		canFail:      p.ReservationCanFail(t.Pod),
 		heap:         newCandidates(),
@@ -95,8 +97,11 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c.seen = len(a.overlay.added)
 	c.restrict(result)
-	if c.dismissed() || c.looksAround || c.canFail || c.only != nil || a.evictor != nil || a.overlay.attracting || dependence(c.state)&OnJob != 0 {
+	if a.evictor != nil || !c.plain() {
 		return c, nil
+	}
+	if other, err := c.twin(ctx); other != nil || err != nil {
+		return other, err
 	}
 	if err := c.adopt(ctx); err != nil {
 		return nil, err

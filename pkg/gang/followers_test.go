@@ -4,11 +4,14 @@
 package gang_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -16,18 +19,18 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// singles are jobs of one pod each that ask for the same.
-func (w *world) singles(count int, cpu string, change ...func(i int, p *corev1.Pod)) (first *model.Job, others []*model.Task) {
-	plain := func(_ int, p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }
+// singles are jobs of one pod each that ask for the same, unless they are changed.
+func (w *world) singles(count int, cpu string, change ...func(i int, p *corev1.Pod)) (first *model.Job, others []*model.Job) {
+	jobs := make([]*model.Job, count)
 	for i := range count {
-		job := w.job(gangOf(fmt.Sprintf("single-%d", i), 1, 1, cpu, append(change, plain)...))
-		if i == 0 {
-			first = job
-		} else {
-			others = append(others, job.Tasks[0])
-		}
+		jobs[i] = w.job(gangOf(fmt.Sprintf("single-%d", i), 1, 1, cpu, func(_ int, p *corev1.Pod) {
+			p.Labels = map[string]string{"app": "x"}
+			for _, c := range change {
+				c(i, p)
+			}
+		}))
 	}
-	return first, others
+	return jobs[0], jobs[1:]
 }
 
 // nodesOf are the nodes of a plan, in order.
@@ -55,8 +58,8 @@ func TestFollowersGoWhereAGangWould(t *testing.T) {
 		t.Errorf("nodes (-gang,+single pods)\n%s", diff)
 	}
 	for i, p := range plan.Placements[1:] {
-		if p.Task != others[i] {
-			t.Errorf("placement %d is of %s, want %s", i+1, p.Task.UID, others[i].UID)
+		if want := others[i].Tasks[0]; p.Task != want {
+			t.Errorf("placement %d is of %s, want %s", i+1, p.Task.UID, want.UID)
 		}
 	}
 }
@@ -108,3 +111,76 @@ func (b *counting) Refuses(_ resource.Vector) model.Reason {
 }
 
 func (b *counting) Take(resource.Vector) { b.left-- }
+
+// TestFollowersGoWhereTurnsOfTheirOwnWouldPutThem: what they have in common changes no placement, and neither does what they differ in.
+func TestFollowersGoWhereTurnsOfTheirOwnWouldPutThem(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		shapes := drawNodes(r)
+		w := newWorld(t, shapes, drawRunning(r, shapes))
+		w.planner.SampleSize = func(nodes int) int { return nodes }
+		count := rapid.IntRange(1, 24).Draw(r, "jobs")
+		first, others := w.singles(count, "1", drawPods(r)...)
+		pods := []*corev1.Pod{first.Tasks[0].Pod}
+		for _, job := range others {
+			pods = append(pods, job.Tasks[0].Pod)
+		}
+		request := asking(first)
+		request.Followers = others
+		plan, err := w.planner.Plan(t.Context(), request)
+		if err != nil {
+			r.Fatal(err)
+		}
+		placed := len(plan.Placements)
+		want, err := straightforward(t.Context(), w, pods[:placed])
+		if err != nil {
+			r.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, p := range plan.Placements {
+			got[p.Task.Pod.Name] = p.Node
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			r.Fatalf("placements differ (-straightforward +plan):\n%s", diff)
+		}
+		if placed == len(pods) {
+			return
+		}
+		if next, err := straightforward(t.Context(), w, pods[:placed+1]); next != nil || err != nil {
+			r.Fatalf("%d of %d are placed, though there is room for the next one: %v, %v", placed, len(pods), next, err)
+		}
+	})
+}
+
+// homes is a plugin that keeps the pods of each job on a node of its own.
+type homes map[string]string
+
+func (homes) Name() string { return "Homes" }
+
+func (homes) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	gang.Depend(state, gang.OnJob)
+	return nil, nil
+}
+
+func (homes) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+func (h homes) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
+	if h[gang.Planned(state).Key.Name] == info.Node().Name {
+		return nil
+	}
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "it is not at home")
+}
+
+func TestFollowersArePlacedAsTheirOwnJobs(t *testing.T) {
+	h := homes{"single-0": "node-2", "single-1": "node-0", "single-2": "node-1"}
+	w := newWorld(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil, h)
+	first, others := w.singles(3, "1")
+	request := asking(first)
+	request.Followers = others
+	plan, err := w.planner.Plan(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"node-2", "node-0", "node-1"}, nodesOf(plan)); diff != "" {
+		t.Errorf("nodes (-want,+got)\n%s", diff)
+	}
+}

@@ -43,17 +43,8 @@ func (m *memo) keep(a *attempt) {
 	}
 }
 
-// reusable reports whether the candidates of the class depend on nothing but their nodes and the pod's own spec.
-func (c *class) reusable() bool {
-	return !c.looksAround && !c.canFail && c.only == nil && c.heap.Len() > 0 && c.uses < memoUses && !scoresLookAround(c.state) &&
-		dependence(c.state)&OnJob == 0
-}
-
-// scoresLookAround reports whether a score of the class depends on pods of other nodes.
-func scoresLookAround(state fwk.CycleState) bool {
-	skipped := state.GetSkipScorePlugins()
-	return !skipped.Has(interPodAffinity) || !skipped.Has(podTopologySpread)
-}
+// reusable reports whether the candidates of the class may be used by another plan.
+func (c *class) reusable() bool { return c.servesOthers() && c.heap.Len() > 0 && c.uses < memoUses }
 
 // adopt takes over the candidates that an earlier plan found for the shape, and looks at those again whose nodes
 // changed since. It does nothing when there are none, or when they were chosen under other conditions.
@@ -61,7 +52,7 @@ func (c *class) adopt(ctx context.Context) error {
 	a := c.attempt
 	m := &a.planner.memo
 	old := m.shapes[c.task.Shape]
-	if old == nil || Seen(c.state) != Seen(old.state) || m.nodes != len(a.overlay.nodes) || !c.state.GetSkipFilterPlugins().Equal(old.state.GetSkipFilterPlugins()) {
+	if old == nil || m.nodes != len(a.overlay.nodes) || !c.seesLike(old) {
 		return nil
 	}
 	delete(m.shapes, c.task.Shape)
@@ -74,12 +65,8 @@ func (c *class) adopt(ctx context.Context) error {
 		infos = append(infos, info)
 	}
 	m.infos = infos
-	status := a.planner.Framework.RunPreScorePlugins(ctx, c.state, c.pod, infos)
-	if !status.IsSuccess() {
-		return scoreError(c, status)
-	}
-	if !c.state.GetSkipScorePlugins().Equal(old.state.GetSkipScorePlugins()) {
-		return nil
+	if alike, err := c.scoresLike(ctx, old, infos); !alike || err != nil {
+		return err
 	}
 	c.take(old)
 	a.remembered = true

@@ -5,12 +5,20 @@ package gang_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 )
@@ -52,4 +60,55 @@ func TestCandidatesAreRememberedWhileWhatPluginsSeeOutsideIsTheSame(t *testing.T
 			t.Errorf("gang %d on day %d: %d nodes filtered of 3, while the day was another one: %t", i, day, filtered, !same)
 		}
 	}
+}
+
+// extended is a profile with an extender.
+type extended struct {
+	gang.Framework
+	extender fwk.Extender
+}
+
+func (e extended) Extenders() []fwk.Extender { return []fwk.Extender{e.extender} }
+
+// newHomes returns upstream's client of an extender that keeps a pod on the node that its label home names.
+func newHomes(t *testing.T) fwk.Extender {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked extenderv1.ExtenderArgs
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		kept := slices.DeleteFunc(*asked.NodeNames, func(name string) bool { return name != asked.Pod.Labels["home"] })
+		if err := json.NewEncoder(w).Encode(extenderv1.ExtenderFilterResult{NodeNames: &kept}); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	extender, err := scheduler.NewHTTPExtender(&schedulerconfig.Extender{URLPrefix: server.URL, FilterVerb: "filter", NodeCacheCapable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return extender
+}
+
+// TestAnExtenderIsAskedAboutEachClass: it sees the whole pod, with labels and annotations, of which the planner does not know which matter.
+func TestAnExtenderIsAskedAboutEachClass(t *testing.T) {
+	w := newWorld(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil)
+	w.planner.Framework = extended{w.planner.Framework, newHomes(t)}
+	home := func(i int) string { return fmt.Sprintf("node-%d", 2-i%3) }
+	labelled := func(i int, p *corev1.Pod) { p.Labels["home"] = home(i) }
+	t.Run("from plan to plan", func(t *testing.T) {
+		for i := range 4 {
+			plan := w.plan(t, w.job(gangOf(fmt.Sprintf("g%d", i), 1, 1, "1", func(_ int, p *corev1.Pod) { labelled(i, p) })))
+			if diff := cmp.Diff([]string{home(i)}, nodesOf(plan)); diff != "" {
+				t.Errorf("nodes of gang %d (-want,+got)\n%s%s", i, diff, plan.Reason.Message)
+			}
+		}
+	})
+	t.Run("inside of a plan", func(t *testing.T) {
+		plan := w.plan(t, w.job(gangOf("gang", 3, 3, "1", labelled)))
+		if diff := cmp.Diff([]string{home(0), home(1), home(2)}, nodesOf(plan)); diff != "" {
+			t.Errorf("nodes (-want,+got)\n%s%s", diff, plan.Reason.Message)
+		}
+	})
 }

@@ -127,6 +127,8 @@ func (p *Planner) newAttempt(r Request, nodes []fwk.NodeInfo) *attempt {
 		later:       r.NodesFirst,
 		overlay:     newOverlay(nodes),
 		classes:     map[kind]*class{},
+		alike:       map[kind]*class{},
+		shapes:      map[model.Class]*class{},
 		quota:       newQuota(r.Job.Requirement()),
 		arrangement: arrangement,
 		tasks:       arrangement.inOrder(r.Job),
@@ -139,13 +141,17 @@ var errHopeless = errors.New("the gang cannot fit")
 // attempt is one run of the planner.
 type attempt struct {
 	planner *Planner
-	job     *model.Job
-	budget  Budget
+	// job is the one whose tasks are placed: that of the turn, then its followers.
+	job    *model.Job
+	budget Budget
 	// later: the budget is looked at in the end.
 	later   bool
 	overlay *overlay
 	classes map[kind]*class
-	quota   quota
+	// alike are classes that serve tasks of a kind that is not theirs, too; shapes are where to look for one.
+	alike  map[kind]*class
+	shapes map[model.Class]*class
+	quota  quota
 	// arrangement is the order of the tasks and what they are told apart by.
 	arrangement Arrangement
 	// tasks are the placeable tasks in the order in which they are tried.
@@ -226,14 +232,15 @@ func (a *attempt) pass(ctx context.Context, tasks []*model.Task) (left []*model.
 	return left, nil
 }
 
-// placeFollowers places tasks of other jobs until there is no room for one. What may be refused a reservation does not follow, because
+// placeFollowers places the tasks of other jobs until there is no room for one. What may be refused a reservation does not follow, because
 // all members of its turn would wait for it.
-func (a *attempt) placeFollowers(ctx context.Context, tasks []*model.Task) error {
-	for _, t := range tasks {
+func (a *attempt) placeFollowers(ctx context.Context, jobs []*model.Job) error {
+	for _, job := range jobs {
 		if a.fragile || a.later {
 			return nil
 		}
-		if ok, err := a.place(ctx, t); err != nil || !ok {
+		a.job, a.arrangement = job, a.planner.Arrange(job)
+		if ok, err := a.place(ctx, job.Tasks[0]); err != nil || !ok {
 			return err
 		}
 	}
@@ -373,18 +380,4 @@ func (a *attempt) looksAround() bool {
 		}
 	}
 	return false
-}
-
-// classOf returns the state of planning shared by all tasks like t. A class whose reservations can fail is begun anew
-// for each task, because what one task reserves changes what the next may be promised.
-func (a *attempt) classOf(ctx context.Context, t *model.Task) (*class, error) {
-	if c := a.classes[a.arrangement.kindOf(t)]; c != nil && !c.canFail {
-		return c, nil
-	}
-	c, err := newClass(ctx, a, t)
-	if err != nil {
-		return nil, err
-	}
-	a.classes[a.arrangement.kindOf(t)] = c
-	return c, nil
 }

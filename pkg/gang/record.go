@@ -21,11 +21,11 @@ func (a *attempt) recordLast(ctx context.Context) error {
 	return record(ctx)
 }
 
-// record puts the pod on the overlay and tells every class whose filters look at other pods. Any pod of the class does, unless
+// record puts the pod on the overlay and tells every class whose filters look at other pods. Any pod with the same labels does, unless
 // somebody follows each.
 func (a *attempt) record(ctx context.Context, c *class, t *model.Task, e *candidate) error {
 	pod := c.podInfo
-	if t != c.task && dependence(c.state)&(OnPodsElsewhere|ScoresOnPodsElsewhere) != 0 {
+	if t.Class != c.task.Class || t != c.task && dependence(c.state)&(OnPodsElsewhere|ScoresOnPodsElsewhere) != 0 {
 		var err error
 		if pod, err = a.planner.NewPodInfo(t.Pod); err != nil {
 			return fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)

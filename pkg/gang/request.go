@@ -48,7 +48,6 @@ type Request struct {
 	NodesFirst bool
 	// Nominated are the tasks, of any job, for which room is kept on a node. That room is nobody else's.
 	Nominated []*model.Task
-	// Followers are tasks of other jobs of the queue, each of which is a job of its own, that are placed along once the job is: in order,
-	// until one finds no room.
-	Followers []*model.Task
+	// Followers are other jobs of the queue, of one task each, that are placed along once the job is: in order, until one finds no room.
+	Followers []*model.Job
 }

@@ -188,6 +188,8 @@ func drawNodes(r *rapid.T) nodeShapes {
 // drawPods returns changes that make up to two kinds of pods of a gang's.
 func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 	split := rapid.IntRange(0, 24).Draw(r, "split")
+	inTurn := rapid.Bool().Draw(r, "in turn")
+	copies := rapid.IntRange(1, 3).Draw(r, "copies")
 	var changes []func(int, *corev1.Pod)
 	for kind := range 2 {
 		cpu := fmt.Sprint(rapid.IntRange(1, 6).Draw(r, "asks cpu"))
@@ -197,7 +199,11 @@ func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 		app, relate := rapid.SampledFrom(apps).Draw(r, "app"), drawTerms(r)
 		devices := rapid.SampledFrom([]string{"", "", "1"}).Draw(r, "devices")
 		changes = append(changes, func(i int, p *corev1.Pod) {
-			if (i >= split) != (kind == 1) {
+			second := i >= split
+			if inTurn {
+				second = i%2 == 1
+			}
+			if second != (kind == 1) {
 				return
 			}
 			p.Spec.Priority = &priority
@@ -208,7 +214,7 @@ func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 			if devices != "" {
 				p.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse(devices)
 			}
-			p.Labels["app"] = app
+			p.Labels["app"], p.Labels["copy"] = app, fmt.Sprint(i/2%copies)
 			p.Spec.Affinity = &corev1.Affinity{}
 			if prefers != "" {
 				p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{
@@ -227,7 +233,7 @@ func drawRunning(r *rapid.T, shapes nodeShapes) []*corev1.Pod {
 	for i := range rapid.IntRange(0, 4).Draw(r, "running") {
 		s := shapes[rapid.IntRange(0, len(shapes)-1).Draw(r, "on kind")]
 		p := onNode(pod(fmt.Sprintf("running-%d", i), ""), s.node(rapid.IntRange(0, s.count-1).Draw(r, "on node")).Name)
-		p.Labels["app"] = rapid.SampledFrom(apps).Draw(r, "running app")
+		p.Labels["app"], p.Labels["copy"] = rapid.SampledFrom(apps).Draw(r, "running app"), rapid.SampledFrom([]string{"0", "1"}).Draw(r, "running copy")
 		p.Spec.Affinity = &corev1.Affinity{}
 		drawTerms(r)(p)
 		pods = append(pods, p)
@@ -246,25 +252,33 @@ func drawTerms(r *rapid.T) func(*corev1.Pod) {
 	term := func(label string) corev1.PodAffinityTerm {
 		return corev1.PodAffinityTerm{
 			TopologyKey:   rapid.SampledFrom(topologies).Draw(r, label+" topology"),
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": rapid.SampledFrom(apps).Draw(r, label+" app")}},
+			LabelSelector: &metav1.LabelSelector{MatchLabels: drawSelected(r, label)},
 		}
 	}
 	weighted := func(label string) []corev1.WeightedPodAffinityTerm {
 		return []corev1.WeightedPodAffinityTerm{{Weight: rapid.Int32Range(1, 100).Draw(r, label), PodAffinityTerm: term(label)}}
 	}
 	has := func(label string) bool { return rapid.IntRange(0, 5).Draw(r, label) == 5 }
-	with, avoid := &corev1.PodAffinity{}, &corev1.PodAntiAffinity{}
-	if has("affinity") {
-		with.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("affinity")}
+	// Without terms there is nothing about them, by which the planner tells that it may look at nodes one by one.
+	var with *corev1.PodAffinity
+	if required, preferred := has("affinity"), has("prefers pods"); required || preferred {
+		with = &corev1.PodAffinity{}
+		if required {
+			with.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("affinity")}
+		}
+		if preferred {
+			with.PreferredDuringSchedulingIgnoredDuringExecution = weighted("prefers pods")
+		}
 	}
-	if has("prefers pods") {
-		with.PreferredDuringSchedulingIgnoredDuringExecution = weighted("prefers pods")
-	}
-	if has("anti-affinity") {
-		avoid.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("anti-affinity")}
-	}
-	if has("avoids pods") {
-		avoid.PreferredDuringSchedulingIgnoredDuringExecution = weighted("avoids pods")
+	var avoid *corev1.PodAntiAffinity
+	if required, preferred := has("anti-affinity"), has("avoids pods"); required || preferred {
+		avoid = &corev1.PodAntiAffinity{}
+		if required {
+			avoid.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("anti-affinity")}
+		}
+		if preferred {
+			avoid.PreferredDuringSchedulingIgnoredDuringExecution = weighted("avoids pods")
+		}
 	}
 	var spread []corev1.TopologySpreadConstraint
 	for _, unsatisfiable := range []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway} {
@@ -279,6 +293,14 @@ func drawTerms(r *rapid.T) func(*corev1.Pod) {
 		p.Spec.Affinity.PodAffinity, p.Spec.Affinity.PodAntiAffinity = with, avoid
 		p.Spec.TopologySpreadConstraints = spread
 	}
+}
+
+// drawSelected returns the labels of the pods that a term is about.
+func drawSelected(r *rapid.T, label string) map[string]string {
+	if rapid.Bool().Draw(r, label+" copies") {
+		return map[string]string{"copy": rapid.SampledFrom([]string{"0", "1"}).Draw(r, label+" copy")}
+	}
+	return map[string]string{"app": rapid.SampledFrom(apps).Draw(r, label+" app")}
 }
 
 func prefer(weight int32, label, value string) corev1.PreferredSchedulingTerm {

@@ -264,7 +264,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	}
 	t.followers = nil
 	for _, f := range entry.Followers {
-		t.followers = append(t.followers, f.Job)
+		t.followers = append(t.followers, f.Key)
 	}
 	return entry
 }

@@ -11,39 +11,43 @@ import (
 // more important job may have to wait.
 const mostFollowers = 31
 
-// followers returns the tasks of the jobs that would have the next turns one after the other if each found room: single pods that ask for
-// what the turn's job asks for, while nobody else is in between. A turn for each would plan for each anew. The lock is held.
-func (d *Dispatcher) followers(t *turn) []*model.Task {
-	l, lead := d.lots[t.lot], d.jobs[t.job]
-	if l == nil || lead == nil || lead.lot != l || !single(lead.job.Job) || !d.mayBeFollowed(t) || !d.unready(l) {
+// followers returns the jobs that would have the next turns one after the other if each found room, as long as they are single pods. A
+// turn for each would plan for each anew. The lock is held.
+func (d *Dispatcher) followers(t *turn) []*model.Job {
+	lead := d.jobs[t.job]
+	if lead == nil || lead.lot == nil || lead.lot.key != t.lot || !single(lead.job.Job) || !d.mayBeFollowed(t) {
 		return nil
 	}
-	defer d.makeReady(l)
-	var rival *waiting
-	if line := d.lines[l.key.queue]; line.ready.Len() > 0 {
-		rival = line.ready.Top().best()
+	line := d.lines[t.lot.queue]
+	if line == nil || !line.ready.Has(lead.lot) {
+		return nil
 	}
-	var tasks []*model.Task
+	var jobs []*model.Job
 	var out []*waiting
-	for l.jobs.Len() > 0 && len(tasks) < mostFollowers {
+	for line.ready.Len() > 0 && len(jobs) < mostFollowers {
+		l := line.ready.Top()
 		w := l.best()
-		if rival != nil && compareJobs(d.cfg.Policies, rival, w) < 0 {
-			break
+		if w != lead {
+			job := d.follower(w, lead)
+			if job == nil {
+				break
+			}
+			jobs = append(jobs, job)
 		}
-		out = append(out, l.jobs.Pop())
-		if w == lead {
-			continue
+		out = append(out, w)
+		// The next one shows when this one is out of the order.
+		d.unready(l)
+		l.jobs.Remove(w)
+		if l.jobs.Len() > 0 {
+			d.makeReady(l)
 		}
-		task := d.only(w)
-		if task == nil {
-			break
-		}
-		tasks = append(tasks, task)
 	}
 	for _, w := range out {
-		l.jobs.Put(w)
+		d.unready(w.lot)
+		w.lot.jobs.Put(w)
+		d.makeReady(w.lot)
 	}
-	return tasks
+	return jobs
 }
 
 // mayBeFollowed reports whether a placement of the turn's job says nothing about whose turn is next. Where several queues have jobs it may
@@ -53,8 +57,12 @@ func (d *Dispatcher) mayBeFollowed(t *turn) bool {
 		!d.cfg.Policies.HasOutsiders() && len(d.cfg.State.Evicting()) == 0
 }
 
-// only returns the task of a job that is a single pod; nil when it is more, has nothing to place, or asks for something else by now.
-func (d *Dispatcher) only(w *waiting) *model.Task {
+// follower returns a job that is a single pod; nil when it is more, has nothing to place, asks for something else by now, or has been
+// told before that there is no room for what it asks: unless that is what the lead asks for, it is for a plan of its own to tell.
+func (d *Dispatcher) follower(w, lead *waiting) *model.Job {
+	if w.lot != lead.lot && w.lot.reason != (model.Reason{}) {
+		return nil
+	}
 	job := d.job(w.job.Key)
 	switch {
 	case job == nil, !single(job):
@@ -62,7 +70,7 @@ func (d *Dispatcher) only(w *waiting) *model.Task {
 	case d.changed[job.Key] && keyOf(job, false) != w.lot.key:
 		return nil
 	}
-	return job.Tasks[0]
+	return job
 }
 
 // single reports whether a job is one pod that asks for something, may go anywhere, and for which no room is kept.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,8 +25,8 @@ func (d *desk) enter(lead types.UID) (followers []types.UID) {
 	if entry.Verdict != dispatch.Lead {
 		d.t.Fatalf("pod %s is not asked to lead", lead)
 	}
-	for _, task := range entry.Followers {
-		followers = append(followers, task.UID)
+	for _, job := range entry.Followers {
+		followers = append(followers, job.Tasks[0].UID)
 	}
 	return followers
 }
@@ -89,19 +90,60 @@ func TestEqualSinglePodsShareATurn(t *testing.T) {
 	})
 }
 
-func TestATurnIsNotSharedOutOfOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newHeldDesk(t)
-		d.submit("first", 1, 4, "1")
-		d.submit("second", 1, 3, "1")
-		d.submit("other", 1, 2, "2")
-		d.submit("third", 1, 1, "1")
-		d.Step()
-		d.want("first-0")
-		if got, want := d.enter("first-0"), []types.UID{"second-0"}; !slices.Equal(got, want) {
-			t.Errorf("behind first-0 follow %v, want %v: job other is before job third", got, want)
-		}
-	})
+// TestATurnIsSharedInOrder: the jobs are in the order first, other, third, which ask for the same, with one between that does not.
+func TestATurnIsSharedInOrder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		between func(d *desk)
+		want    []types.UID
+	}{
+		"with what asks for something else": {
+			func(d *desk) { d.submit("other", 1, 2, "2") },
+			[]types.UID{"second-0", "other-0", "third-0"},
+		},
+		"not past a gang": {
+			func(d *desk) { d.submit("other", 2, 2, "2") },
+			[]types.UID{"second-0"},
+		},
+		"past what waits for room": {
+			func(d *desk) {
+				d.submit("other", 1, 9, "2")
+				d.Step()
+				d.want("other-0")
+				d.enter("other-0")
+				d.Refused("other-0", noRoom, time.Time{})
+				d.Step()
+			},
+			[]types.UID{"second-0", "third-0"},
+		},
+		"not past what may have room since": {
+			func(d *desk) {
+				d.submit("older", 1, 9, "2")
+				d.submit("other", 1, 2, "2")
+				d.Step()
+				d.want("older-0")
+				d.enter("older-0")
+				d.Refused("older-0", noRoom, time.Time{})
+				d.state.DeletePod("older-0")
+				d.addNode("node-9", "64")
+			},
+			[]types.UID{"second-0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newHeldDesk(t)
+				tc.between(d)
+				for i, name := range []string{"first", "second", "third"} {
+					d.submit(name, 1, 4-i-i/2, "1")
+				}
+				d.Step()
+				d.want("first-0")
+				if got := d.enter("first-0"); !slices.Equal(got, tc.want) {
+					t.Errorf("behind first-0 follow %v, want %v", got, tc.want)
+				}
+			})
+		})
+	}
 }
 
 func TestWhoLeadsAlone(t *testing.T) {

@@ -93,8 +93,8 @@ type Entry struct {
 	// Job is what a lead plans for, and Budget what its queue may take.
 	Job    *model.Job
 	Budget *policy.Budget
-	// Followers are tasks that are jobs of their own and may be placed along, in order, until one finds no room.
-	Followers []*model.Task
+	// Followers are jobs of one task each that may be placed along, in order, until one finds no room.
+	Followers []*model.Job
 	// Limit is what the queue's limits say; when it is not zero there is no use in planning without evictions.
 	Limit model.Reason
 	// NodesFirst: the budget is to be looked at only if the nodes have room.

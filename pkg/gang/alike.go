@@ -1,0 +1,88 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"context"
+	"slices"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// classOf returns the state of planning shared by all tasks like t. A class whose reservations can fail is begun anew
+// for each task, because what one task reserves changes what the next may be promised.
+func (a *attempt) classOf(ctx context.Context, t *model.Task) (*class, error) {
+	k := a.arrangement.kindOf(t)
+	if c := a.classes[k]; c != nil && c.serves(a.job) {
+		return c, nil
+	}
+	if c := a.alike[k]; c != nil && c.servesOthers() {
+		return c, nil
+	}
+	c, err := newClass(ctx, a, t)
+	if err != nil {
+		return nil, err
+	}
+	if c.kind == k {
+		a.classes[k], a.shapes[t.Shape] = c, c
+	} else {
+		a.alike[k] = c
+	}
+	return c, nil
+}
+
+// servesOthers reports whether the candidates of the class depend on nothing but their nodes and the pod's own spec.
+func (c *class) servesOthers() bool { return c.plain() && !scoresLookAround(c.state) }
+
+// plain reports whether, as far as PreFilter tells, the class depends on nothing but nodes and the pod's own spec.
+func (c *class) plain() bool {
+	a := c.attempt
+	return !c.dismissed() && !c.looksAround && !c.canFail && c.only == nil && dependence(c.state)&(OnJob|ScoresOnPodsElsewhere) == 0 &&
+		!a.overlay.attracting && len(a.overlay.repelling) == 0 &&
+		!slices.ContainsFunc(a.planner.Framework.Extenders(), func(e fwk.Extender) bool { return e.IsInterested(c.pod) })
+}
+
+// serves reports whether the class is one for tasks of its kind that a job has. One whose reservations can fail is for a single task.
+func (c *class) serves(job *model.Job) bool {
+	return !c.canFail && (c.job.Key == job.Key || dependence(c.state)&OnJob == 0)
+}
+
+// twin returns a class of the attempt, of pods with the same spec, whose candidates are as good for c: labels and namespaces, in which the
+// two differ, matter to no plugin.
+func (c *class) twin(ctx context.Context) (*class, error) {
+	other := c.attempt.shapes[c.task.Shape]
+	if other == nil || other.kind.part != c.kind.part || !other.servesOthers() || other.heap.Len() == 0 || !c.seesLike(other) {
+		return nil, nil
+	}
+	infos := slices.Grow(c.attempt.planner.memo.infos[:0], other.heap.Len())
+	for _, e := range other.heap.Items() {
+		infos = append(infos, c.attempt.overlay.at(e.node))
+	}
+	c.attempt.planner.memo.infos = infos
+	if alike, err := c.scoresLike(ctx, other, infos); !alike || err != nil {
+		return nil, err
+	}
+	return other, nil
+}
+
+// seesLike reports whether the filters of two classes of one shape see the same.
+func (c *class) seesLike(other *class) bool {
+	return Seen(c.state) == Seen(other.state) && c.state.GetSkipFilterPlugins().Equal(other.state.GetSkipFilterPlugins())
+}
+
+// scoresLike reports whether the scores of two classes of one shape see the same of these nodes.
+func (c *class) scoresLike(ctx context.Context, other *class, infos []fwk.NodeInfo) (bool, error) {
+	if status := c.attempt.planner.Framework.RunPreScorePlugins(ctx, c.state, c.pod, infos); !status.IsSuccess() {
+		return false, scoreError(c, status)
+	}
+	return c.state.GetSkipScorePlugins().Equal(other.state.GetSkipScorePlugins()), nil
+}
+
+// scoresLookAround reports whether a score of the class depends on pods of other nodes.
+func scoresLookAround(state fwk.CycleState) bool {
+	skipped := state.GetSkipScorePlugins()
+	return !skipped.Has(interPodAffinity) || !skipped.Has(podTopologySpread)
+}
