@@ -94,8 +94,14 @@ func (s *State) write(fn func(*Change)) Change {
 // UpsertPod records a pod as the API server has it.
 func (s *State) UpsertPod(pod *corev1.Pod) Change {
 	return s.write(func(c *Change) {
+		ours := s.schedulers[pod.Spec.SchedulerName]
+		if !ours && pod.Spec.NodeName == "" {
+			// What it asks for is its scheduler's concern.
+			s.release(pod.UID, c)
+			return
+		}
 		t := NewTask(pod)
-		if s.schedulers[pod.Spec.SchedulerName] {
+		if ours {
 			t = s.upsertTask(t, c)
 		}
 		s.account(t, c)
