@@ -79,6 +79,9 @@ func TestFollowersStopWhereThereIsNoRoom(t *testing.T) {
 		"that is sure to be there when they are reserved": {func(w *world, _ *gang.Request) {
 			w.planner.ReservationCanFail = func(*corev1.Pod) bool { return true }
 		}, 1},
+		"that is sure to be there when one of them is reserved": {func(w *world, _ *gang.Request) {
+			w.planner.ReservationCanFail = func(p *corev1.Pod) bool { return p.Name == "single-2-0" }
+		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nodeShapes{{count: 1, cpu: "4", memory: "32Gi"}}, nil)

@@ -236,11 +236,12 @@ func (a *attempt) pass(ctx context.Context, tasks []*model.Task) (left []*model.
 // all members of its turn would wait for it.
 func (a *attempt) placeFollowers(ctx context.Context, jobs []*model.Job) error {
 	for _, job := range jobs {
-		if a.fragile || a.later {
+		t := job.Tasks[0]
+		if a.fragile || a.later || a.planner.ReservationCanFail(t.Pod) {
 			return nil
 		}
 		a.job, a.arrangement = job, a.planner.Arrange(job)
-		if ok, err := a.place(ctx, job.Tasks[0]); err != nil || !ok {
+		if ok, err := a.place(ctx, t); err != nil || !ok {
 			return err
 		}
 	}
