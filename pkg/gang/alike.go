@@ -27,11 +27,19 @@ func (a *attempt) classOf(ctx context.Context, t *model.Task) (*class, error) {
 		return nil, err
 	}
 	if c.kind == k {
-		a.classes[k], a.shapes[t.Shape] = c, c
+		a.classes[k], a.shapes[a.planner.shapeOf(t)] = c, c
 	} else {
 		a.alike[k] = c
 	}
 	return c, nil
+}
+
+// shapeOf is what tasks have in common whose classes may have the same candidates.
+func (p *Planner) shapeOf(t *model.Task) model.Class {
+	if p.ByLabels() {
+		return t.Class
+	}
+	return t.Shape
 }
 
 // servesOthers reports whether the candidates of the class depend on nothing but their nodes and the pod's own spec.
@@ -53,7 +61,7 @@ func (c *class) serves(job *model.Job) bool {
 // twin returns a class of the attempt, of pods with the same spec, whose candidates are as good for c: labels and namespaces, in which the
 // two differ, matter to no plugin.
 func (c *class) twin(ctx context.Context) (*class, error) {
-	other := c.attempt.shapes[c.task.Shape]
+	other := c.attempt.shapes[c.attempt.planner.shapeOf(c.task)]
 	if other == nil || other.kind.part != c.kind.part || !other.servesOthers() || other.heap.Len() == 0 || !c.seesLike(other) {
 		return nil, nil
 	}

@@ -72,19 +72,21 @@ func (pl *moody) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, 
 // TestWhatPluginsSayTheyDependOnIsHeeded plans two equal gangs of one, between which a plugin changes its mind.
 func TestWhatPluginsSayTheyDependOnIsHeeded(t *testing.T) {
 	for name, tc := range map[string]struct {
-		on   gang.Dependence
-		want map[string]int
+		on     gang.Dependence
+		labels func(int, *corev1.Pod)
+		want   map[string]int
 	}{
-		"on nothing: it is asked no more":    {0, map[string]int{"node-0": 2}},
-		"on the job":                         {gang.OnJob, map[string]int{"node-0": 1, "node-1": 1}},
-		"on pods elsewhere: as for affinity": {gang.OnPodsElsewhere, map[string]int{"node-0": 1, "node-1": 1}},
+		"on nothing: it is asked no more":    {0, labelledAlike, map[string]int{"node-0": 2}},
+		"on labels, which needs no word":     {0, func(int, *corev1.Pod) {}, map[string]int{"node-0": 1, "node-1": 1}},
+		"on the job":                         {gang.OnJob, labelledAlike, map[string]int{"node-0": 1, "node-1": 1}},
+		"on pods elsewhere: as for affinity": {gang.OnPodsElsewhere, labelledAlike, map[string]int{"node-0": 1, "node-1": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pl := &moody{on: tc.on, yes: map[string]bool{"node-0": true}, most: 10}
 			w := newWorld(t, nodeShapes{{count: 2, cpu: "8", memory: "32Gi"}}, nil, pl)
 			got := map[string]int{}
 			for _, job := range []string{"a", "b"} {
-				for _, p := range w.plan(t, w.job(gangOf(job, 1, 1, "1"))).Placements {
+				for _, p := range w.plan(t, w.job(gangOf(job, 1, 1, "1", tc.labels))).Placements {
 					got[p.Node]++
 				}
 				pl.yes = map[string]bool{"node-1": true}

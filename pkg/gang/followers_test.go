@@ -24,7 +24,7 @@ func (w *world) singles(count int, cpu string, change ...func(i int, p *corev1.P
 	jobs := make([]*model.Job, count)
 	for i := range count {
 		jobs[i] = w.job(gangOf(fmt.Sprintf("single-%d", i), 1, 1, cpu, func(_ int, p *corev1.Pod) {
-			p.Labels = map[string]string{"app": "x"}
+			labelledAlike(i, p)
 			for _, c := range change {
 				c(i, p)
 			}

@@ -38,7 +38,7 @@ func (m *memo) keep(a *attempt) {
 	for _, c := range a.classes {
 		if c.reusable() {
 			c.attempt = nil
-			m.shapes[c.task.Shape] = c
+			m.shapes[a.planner.shapeOf(c.task)] = c
 		}
 	}
 }
@@ -51,11 +51,12 @@ func (c *class) reusable() bool { return c.servesOthers() && c.heap.Len() > 0 &&
 func (c *class) adopt(ctx context.Context) error {
 	a := c.attempt
 	m := &a.planner.memo
-	old := m.shapes[c.task.Shape]
+	shape := a.planner.shapeOf(c.task)
+	old := m.shapes[shape]
 	if old == nil || m.nodes != len(a.overlay.nodes) || !c.seesLike(old) {
 		return nil
 	}
-	delete(m.shapes, c.task.Shape)
+	delete(m.shapes, shape)
 	infos := slices.Grow(m.infos[:0], old.heap.Len())
 	for _, e := range old.heap.Items() {
 		info := a.overlay.at(e.node)

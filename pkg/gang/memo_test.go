@@ -52,7 +52,7 @@ func TestCandidatesAreRememberedWhileWhatPluginsSeeOutsideIsTheSame(t *testing.T
 	for i, day := range []int{1, 1, 2, 2} {
 		w.day = day
 		w.filter.Store(0)
-		plan := world.plan(t, world.job(gangOf(fmt.Sprintf("g%d", i), 1, 1, "1")))
+		plan := world.plan(t, world.job(gangOf(fmt.Sprintf("g%d", i), 1, 1, "1", labelledAlike)))
 		if len(plan.Placements) != 1 || plan.Placements[0].Node != fmt.Sprintf("node-%d", day) {
 			t.Errorf("gang %d on day %d: placements %v, want one on node-%d: %s", i, day, plan.Placements, day, plan.Reason.Message)
 		}

@@ -60,6 +60,9 @@ type Planner struct {
 	// volume, an unallocated device.
 	ReservationCanFail func(*corev1.Pod) bool
 
+	// ByLabels reports whether some plugin may go by a pod's labels or its namespace without a word.
+	ByLabels func() bool
+
 	// Domains says inside of which nodes a gang is to be; nil: anywhere.
 	Domains Domains
 

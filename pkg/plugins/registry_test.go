@@ -18,6 +18,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
 
 // folders are the folders beside this file that hold a plugin: those whose package exports the constant Name. The others
@@ -55,8 +56,12 @@ func declares(constants *ast.GenDecl, name string) bool {
 
 // A folder is named after its plugin, so two plugins of one name, and a plugin that nobody listed, leave a folder over.
 func TestEveryPluginIsListed(t *testing.T) {
+	made := slices.Sorted(maps.Keys(plugins.Registry(engine.New())))
+	if diff := cmp.Diff(made, slices.Sorted(slices.Values(names.All))); diff != "" {
+		t.Errorf("names of plugins (-registry,+names)\n%s", diff)
+	}
 	var listed []string
-	for name := range plugins.Registry(engine.New()) {
+	for _, name := range made {
 		listed = append(listed, strings.ToLower(name))
 	}
 	slices.Sort(listed)

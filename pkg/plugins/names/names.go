@@ -21,3 +21,9 @@ const (
 	NUMAAware           = "NUMAAware"
 	DeviceShare         = "DeviceShare"
 )
+
+// All are the names of all plugins.
+var All = []string{
+	BatchQueue, Gang, Binpack, NodeGroup, ResourceStrategyFit, NetworkTopology, TaskTopology, MostRequested, Extender, TDM, Reclaim, Usage,
+	NUMAAware, DeviceShare,
+}

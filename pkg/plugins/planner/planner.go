@@ -7,14 +7,20 @@ package planner
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
 
 // New returns a planner that runs the plugins of a profile. It still has to be told how jobs are arranged, how large samples of
@@ -26,7 +32,25 @@ func New(f framework.Framework) *gang.Planner {
 		NewPodInfo: func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
 		RemovePod:  func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
 		Assume:     func(pod *corev1.Pod, node string) (func(context.Context), error) { return assume(f, pod, node) },
+		// The profile is not complete while its plugins are made.
+		ByLabels: sync.OnceValue(func() bool {
+			enabled := f.ListPlugins()
+			return !OnlyKnown(enabled.PreFilter, enabled.Filter, enabled.PreScore, enabled.Score)
+		}),
 	}
+}
+
+// known are the plugins of which it is known by what of a pod they go.
+var known = sync.OnceValue(func() sets.Set[string] { return sets.KeySet(upstream.NewInTreeRegistry()).Insert(names.All...) })
+
+// OnlyKnown reports whether all plugins of some extension points are upstream's or of this module.
+func OnlyKnown(points ...config.PluginSet) bool {
+	for _, point := range points {
+		if slices.ContainsFunc(point.Enabled, func(p config.Plugin) bool { return !known().Has(p.Name) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // snapshot is the part of kube-scheduler's snapshot that its own cycle of pod groups uses.

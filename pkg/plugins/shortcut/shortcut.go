@@ -14,36 +14,29 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
 )
 
 // Install has the cycles of a scheduler that does not run yet take the shortcut.
 func Install(e *engine.Engine, sched *scheduler.Scheduler) {
-	known := sets.KeySet(upstream.NewInTreeRegistry()).Union(sets.KeySet(plugins.Factories(e))).Delete(names.Extender)
 	sched.SchedulePod = around(sched.SchedulePod, func(f framework.Framework, uid types.UID) bool {
-		return e.Dispatcher.Trusts(uid) && readsTermsOnlyThere(f, known)
+		return e.Dispatcher.Trusts(uid) && readsTermsOnlyThere(f)
 	})
 }
 
 // readsTermsOnlyThere reports whether nobody but upstream's plugins for terms about other pods reads these when a profile looks for a
 // node: neither an extender nor a plugin that is not known.
-func readsTermsOnlyThere(f framework.Framework, known sets.Set[string]) bool {
+func readsTermsOnlyThere(f framework.Framework) bool {
 	enabled := f.ListPlugins()
-	for _, set := range [...][]config.Plugin{enabled.PreFilter.Enabled, enabled.Filter.Enabled} {
-		if slices.ContainsFunc(set, func(p config.Plugin) bool { return !known.Has(p.Name) }) {
-			return false
-		}
-	}
-	return len(f.Extenders()) == 0
+	return planner.OnlyKnown(enabled.PreFilter, enabled.Filter) && len(f.Extenders()) == 0 &&
+		!slices.ContainsFunc(enabled.Filter.Enabled, func(p config.Plugin) bool { return p.Name == names.Extender })
 }
 
 // schedule is the part of a scheduling cycle that finds a node.

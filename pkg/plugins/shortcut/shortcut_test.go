@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -103,18 +102,18 @@ func (l listed) Extenders() []fwk.Extender { return l.extenders }
 
 func TestOthersMayReadTheTerms(t *testing.T) {
 	t.Parallel()
-	known := sets.New(names.Gang, "NodeResourcesFit")
 	for name, c := range map[string]struct {
 		profile listed
 		want    bool
 	}{
-		"plugins that are known":  {listed{filters: []string{names.Gang, "NodeResourcesFit"}}, true},
-		"a plugin of somebody":    {listed{filters: []string{names.Gang, "RackAware"}}, false},
-		"an extender of upstream": {listed{filters: []string{names.Gang}, extenders: make([]fwk.Extender, 1)}, false},
+		"plugins that are known":   {listed{filters: []string{names.Gang, "NodeResourcesFit"}}, true},
+		"a plugin of somebody":     {listed{filters: []string{names.Gang, "RackAware"}}, false},
+		"an extender of Volcano's": {listed{filters: []string{names.Extender, names.Gang}}, false},
+		"an extender of upstream":  {listed{filters: []string{names.Gang}, extenders: make([]fwk.Extender, 1)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := readsTermsOnlyThere(c.profile, known); got != c.want {
+			if got := readsTermsOnlyThere(c.profile); got != c.want {
 				t.Errorf("only plugins that are known read terms: %t, want %t", got, c.want)
 			}
 		})
