@@ -33,6 +33,18 @@ func (w *world) singles(count int, cpu string, change ...func(i int, p *corev1.P
 	return jobs[0], jobs[1:]
 }
 
+// planAlong plans a job with others behind it.
+func (w *world) planAlong(tb testing.TB, first *model.Job, others []*model.Job) gang.Plan {
+	tb.Helper()
+	request := asking(first)
+	request.Followers = others
+	plan, err := w.planner.Plan(tb.Context(), request)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return plan
+}
+
 // nodesOf are the nodes of a plan, in order.
 func nodesOf(plan gang.Plan) (nodes []string) {
 	for _, p := range plan.Placements {
@@ -48,12 +60,7 @@ func TestFollowersGoWhereAGangWould(t *testing.T) {
 	whole := w.plan(t, w.job(gangOf("gang", 12, 12, "1")))
 	w = newWorld(t, shapes, nil)
 	first, others := w.singles(12, "1")
-	request := asking(first)
-	request.Followers = others
-	plan, err := w.planner.Plan(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := w.planAlong(t, first, others)
 	if diff := cmp.Diff(nodesOf(whole), nodesOf(plan)); diff != "" {
 		t.Errorf("nodes (-gang,+single pods)\n%s", diff)
 	}
@@ -118,21 +125,14 @@ func (b *counting) Take(resource.Vector) { b.left-- }
 // TestFollowersGoWhereTurnsOfTheirOwnWouldPutThem: what they have in common changes no placement, and neither does what they differ in.
 func TestFollowersGoWhereTurnsOfTheirOwnWouldPutThem(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		shapes := drawNodes(r)
-		w := newWorld(t, shapes, drawRunning(r, shapes))
-		w.planner.SampleSize = func(nodes int) int { return nodes }
+		w := drawWorld(t, r)
 		count := rapid.IntRange(1, 24).Draw(r, "jobs")
 		first, others := w.singles(count, "1", drawPods(r)...)
 		pods := []*corev1.Pod{first.Tasks[0].Pod}
 		for _, job := range others {
 			pods = append(pods, job.Tasks[0].Pod)
 		}
-		request := asking(first)
-		request.Followers = others
-		plan, err := w.planner.Plan(t.Context(), request)
-		if err != nil {
-			r.Fatal(err)
-		}
+		plan := w.planAlong(t, first, others)
 		placed := len(plan.Placements)
 		want, err := straightforward(t.Context(), w, pods[:placed])
 		if err != nil {
@@ -177,12 +177,7 @@ func TestFollowersArePlacedAsTheirOwnJobs(t *testing.T) {
 	h := homes{"single-0": "node-2", "single-1": "node-0", "single-2": "node-1"}
 	w := newWorld(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil, h)
 	first, others := w.singles(3, "1")
-	request := asking(first)
-	request.Followers = others
-	plan, err := w.planner.Plan(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := w.planAlong(t, first, others)
 	if diff := cmp.Diff([]string{"node-2", "node-0", "node-1"}, nodesOf(plan)); diff != "" {
 		t.Errorf("nodes (-want,+got)\n%s", diff)
 	}

@@ -126,9 +126,7 @@ func bestOf(ctx context.Context, f gang.Framework, state fwk.CycleState, pod *co
 // placement. Run it with -rapid.checks=10000 after changes of the planner.
 func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		shapes := drawNodes(r)
-		w := newWorld(t, shapes, drawRunning(r, shapes))
-		w.planner.SampleSize = func(nodes int) int { return nodes }
+		w := drawWorld(t, r)
 		size := rapid.IntRange(1, 24).Draw(r, "size")
 		job := w.job(gangOf("g", size, size, "1", drawPods(r)...))
 		tasks := slices.SortedFunc(slices.Values(job.Tasks), func(a, b *model.Task) int {
@@ -161,6 +159,14 @@ func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 			r.Fatalf("the plan left something on the snapshot (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// drawWorld returns nodes, with pods on some, all of which the planner looks at.
+func drawWorld(t *testing.T, r *rapid.T) *world {
+	shapes := drawNodes(r)
+	w := newWorld(t, shapes, drawRunning(r, shapes))
+	w.planner.SampleSize = func(nodes int) int { return nodes }
+	return w
 }
 
 // drawNodes returns up to four kinds of nodes.
