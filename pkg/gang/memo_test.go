@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -111,4 +112,32 @@ func TestAnExtenderIsAskedAboutEachClass(t *testing.T) {
 			t.Errorf("nodes (-want,+got)\n%s%s", diff, plan.Reason.Message)
 		}
 	})
+}
+
+// TestRememberedCandidatesHeedPlannedAntiAffinity: a pod whose like was placed before goes to the zone that a member planned before it, which
+// wants none of its like around, leaves to it, though the nodes of the other zone are larger.
+func TestRememberedCandidatesHeedPlannedAntiAffinity(t *testing.T) {
+	zone := func(name string) map[string]string { return map[string]string{corev1.LabelTopologyZone: name} }
+	w := newWorld(t, nodeShapes{
+		{prefix: "large", count: 2, cpu: "16", memory: "64Gi", labels: zone("a")},
+		{prefix: "small", count: 1, cpu: "4", memory: "16Gi", labels: zone("b")},
+	}, nil)
+	w.plan(t, w.job(gangOf("before", 1, 1, "1")))
+	first := int32(1)
+	plan := w.plan(t, w.job(gangOf("gang", 2, 2, "1", func(i int, p *corev1.Pod) {
+		if i == 1 {
+			return
+		}
+		p.Labels["gang"] = "other"
+		p.Spec.Priority = &first
+		p.Spec.NodeSelector = zone("a")
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gang": "gang"}},
+			}},
+		}}
+	})))
+	if diff := cmp.Diff([]string{"large-0", "small-0"}, nodesOf(plan)); diff != "" {
+		t.Errorf("nodes (-want,+got)\n%s%s", diff, plan.Reason.Message)
+	}
 }

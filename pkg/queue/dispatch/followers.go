@@ -51,7 +51,8 @@ func (d *Dispatcher) followers(t *turn) []*model.Job {
 }
 
 // mayBeFollowed reports whether a placement of the turn's job says nothing about whose turn is next. Where several queues have jobs it may
-// change their order, and policies from outside may go by anything. Evictions that are not agreed to may be refused, and their room is not to be counted on.
+// change their order, and policies from outside may go by anything. Evictions that are not agreed to may be refused, and their room is not
+// to be counted on.
 func (d *Dispatcher) mayBeFollowed(t *turn) bool {
 	return len(d.active) == 1 && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
 		!d.cfg.Policies.HasOutsiders() && len(d.cfg.State.Evicting()) == 0

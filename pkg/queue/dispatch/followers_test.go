@@ -90,7 +90,7 @@ func TestEqualSinglePodsShareATurn(t *testing.T) {
 	})
 }
 
-// TestATurnIsSharedInOrder: the jobs are in the order first, other, third, which ask for the same, with one between that does not.
+// TestATurnIsSharedInOrder: first, second and third ask for the same; another job, which does not, is between the last two unless it is older.
 func TestATurnIsSharedInOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		between func(d *desk)
