@@ -54,6 +54,9 @@ type class struct {
 	// trustRequests: a node whose idle resources are below the request is refused without running the filters; valid once
 	// checkedRequests.
 	trustRequests, checkedRequests bool
+	// vetoed are the nodes that have room and that filters refuse; dismisser is the plugin by which PreFilter leaves none.
+	vetoed    []int
+	dismisser string
 	// shortages are what nodes without room are said to lack, by the set of positions in the request.
 	shortages map[uint64][]string
 	refusals  refusals
@@ -112,6 +115,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 // dismiss gives the class up: PreFilter leaves it no node.
 func (c *class) dismiss(status *fwk.Status) {
 	c.refusals.general = append(c.refusals.general, status.Message())
+	c.dismisser = status.Plugin()
 	c.exhausted, c.looksAround = true, false
 	c.heap, c.entries, c.deferred = newCandidates(), nil, nil
 }
@@ -189,6 +193,11 @@ func (c *class) restrict(result *fwk.PreFilterResult) {
 		if i := o.index(name); i >= 0 {
 			c.only = append(c.only, i)
 			c.refusals.node(o, i, nil)
+		}
+	}
+	for i := range o.nodes {
+		if !result.NodeNames.Has(o.nodes[i].Node().Name) {
+			c.vetoed = append(c.vetoed, i)
 		}
 	}
 }

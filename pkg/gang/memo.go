@@ -115,5 +115,8 @@ func (c *class) filterIn(ctx context.Context, state fwk.CycleState, info fwk.Nod
 	return status
 }
 
-// repelled is upstream's verdict of InterPodAffinity on such a node.
-var repelled = fwk.NewStatus(fwk.Unschedulable, "node(s) didn't satisfy existing pods anti-affinity rules")
+// repelledByOthers is what upstream's InterPodAffinity says of a node with pods whose anti-affinity selects the pod.
+const repelledByOthers = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+// repelled is the verdict on a node with such pods of the plan.
+var repelled = fwk.NewStatus(fwk.Unschedulable, repelledByOthers)

@@ -112,7 +112,7 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 		return Plan{}, false, err
 	}
 	if !a.quota.met() || len(a.placed) == 0 || !a.affords() {
-		return Plan{Reason: a.reason(), fit: max(len(a.placed), a.bound)}, a.remembered, nil
+		return Plan{Reason: a.reason(), Doubts: a.doubts(), fit: max(len(a.placed), a.bound)}, a.remembered, nil
 	}
 	if err := a.placeFollowers(ctx, r.Followers); err != nil {
 		return Plan{}, false, err

@@ -23,8 +23,22 @@ type Plan struct {
 	// Reason says why nothing is placed; zero when Placements is not empty.
 	Reason model.Reason
 
+	// Doubts are what a refusal went by besides room that can be counted.
+	Doubts
+
 	// fit is how many tasks there was room for though not for all.
 	fit int
+}
+
+// Doubts tell for whom else, and how long, a refusal holds.
+type Doubts struct {
+	// Labels: some filter went by the labels of the pods, beyond those that their own terms select; pods that differ in them may be told
+	// otherwise.
+	Labels bool
+	// NoRoomNeeded: the filters take nodes that have no room for the request.
+	NoRoomNeeded bool
+	// Vetoed are the nodes on which filters refused a shape though there was room; only for pods that go by nothing but their node.
+	Vetoed map[model.Class][]string
 }
 
 // Budget is what the job's queue may take.

@@ -105,6 +105,7 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 		case r.places == 0:
 			c.refusals.node(c.attempt.overlay, nodes[i], c.insufficient(c.attempt.overlay.at(nodes[i])))
 		case !r.status.IsSuccess():
+			c.vetoed = append(c.vetoed, nodes[i])
 			c.refusals.node(c.attempt.overlay, nodes[i], r.status.Reasons())
 		}
 	}

@@ -24,6 +24,14 @@ var (
 		Subsystem: "caldera", Name: "parks_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of times that jobs alike were set aside until something changes, by the reason.",
 	}, []string{"reason"})
+	retries = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: "caldera", Name: "retries_total", StabilityLevel: metrics.ALPHA,
+		Help: "Number of turns of jobs that were refused before though there seemed to be room; they may take a tenth of the time.",
+	})
+	sweeps = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: "caldera", Name: "sweep_placed_total", StabilityLevel: metrics.ALPHA,
+		Help: "Number of jobs that were placed in a turn for which nothing had happened: what helped them was missed.",
+	})
 	waits = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "caldera", Name: "admission_wait_seconds", StabilityLevel: metrics.ALPHA,
 		Help:    "Time from a job's creation to its admission to its queue.",
@@ -54,7 +62,7 @@ type Source interface {
 
 // Register adds the metrics to the registry that the scheduler serves.
 func Register(source Source) {
-	legacyregistry.MustRegister(turns, parks, waits, reloads)
+	legacyregistry.MustRegister(turns, parks, retries, sweeps, waits, reloads)
 	legacyregistry.CustomMustRegister(&collector{source: source})
 }
 
@@ -66,6 +74,12 @@ func (Recorder) Turn(result dispatch.TurnResult) { turns.WithLabelValues(string(
 
 // Parked counts a lot that was set aside.
 func (Recorder) Parked(reason model.ReasonKind) { parks.WithLabelValues(string(reason)).Inc() }
+
+// Retried counts a turn of a job that was refused before though there seemed to be room.
+func (Recorder) Retried() { retries.Inc() }
+
+// Swept counts a job that was placed though nothing had happened.
+func (Recorder) Swept() { sweeps.Inc() }
 
 // Admitted records how long a job waited for its admission.
 func (Recorder) Admitted(queue string, waited time.Duration) {

@@ -59,6 +59,9 @@ type Change struct {
 	Left []Departure
 	// Nodes are the nodes that appeared, grew, or changed what pods they take.
 	Nodes []*corev1.Node
+	// Touched are the names of all nodes of which anything changed that bears on their room: what they have, what is taken or kept of
+	// it, their labels and taints, or that they are there.
+	Touched []string
 	// Events are what else happened.
 	Events Event
 	// Own: this process did it, by a reservation.
@@ -78,4 +81,6 @@ type Complaint struct {
 }
 
 // Empty reports whether nothing happened.
-func (c Change) Empty() bool { return len(c.Jobs) == 0 && c.Events == 0 && len(c.Complaints) == 0 }
+func (c Change) Empty() bool {
+	return len(c.Jobs) == 0 && c.Events == 0 && len(c.Complaints) == 0 && len(c.Touched) == 0
+}

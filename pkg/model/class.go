@@ -39,8 +39,9 @@ var placementAnnotations = []string{
 // classOf digests what filters and scorers read of a pod: everything in the spec that bears on a node, annotations about
 // placement, the namespace and the labels. Pods that bring volumes or claims of their own differ by the names of these.
 // The shape is the same without labels and namespace: pods of equal shape are treated alike by plugins that look at
-// no other pods.
-func classOf(pod *corev1.Pod) (class, shape Class) {
+// no other pods. What the pod asks for lies between the two: as long as nobody else's terms go by its labels, pods that ask for
+// the same can be placed, or cannot, for the same reasons.
+func classOf(pod *corev1.Pod) (class, shape, ask Class) {
 	spec := corev1.PodSpec{
 		NodeSelector:              pod.Spec.NodeSelector,
 		NodeName:                  pod.Spec.NodeName,
@@ -88,14 +89,32 @@ func classOf(pod *corev1.Pod) (class, shape Class) {
 		}
 	}
 	shape = Class(h.Sum(nil))
-	fmt.Fprintf(h, "\x00%s", pod.Namespace)
 	selected := selectedKeys(&pod.Spec)
+	ask = shape
+	if traitsOf(pod) != 0 {
+		ask = askOf(shape, pod, selected)
+	}
+	fmt.Fprintf(h, "\x00%s", pod.Namespace)
 	for _, key := range slices.Sorted(maps.Keys(pod.Labels)) {
 		if !identityLabels[key] || selected[key] {
 			fmt.Fprintf(h, "\x00%s=%s", key, pod.Labels[key])
 		}
 	}
-	return Class(h.Sum(nil)), shape
+	return Class(h.Sum(nil)), shape, ask
+}
+
+// askOf adds to the shape of a pod the namespace, in which it selects other pods and names volumes and claims, and those of its labels
+// by which its own terms count it, too.
+func askOf(shape Class, pod *corev1.Pod, selected map[string]bool) Class {
+	h := sha256.New()
+	h.Write(shape[:])
+	fmt.Fprintf(h, "\x00%s", pod.Namespace)
+	for _, key := range slices.Sorted(maps.Keys(selected)) {
+		if value, ok := pod.Labels[key]; ok {
+			fmt.Fprintf(h, "\x00%s=%s", key, value)
+		}
+	}
+	return Class(h.Sum(nil))
 }
 
 // placementParts keeps of containers what a node is asked for: requests, ports, images.

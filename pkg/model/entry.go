@@ -44,9 +44,11 @@ func (s *State) task(uid types.UID) *Task {
 func (s *State) putTask(t *Task, c *Change) {
 	e := s.entry(t.Job)
 	if i, ok := e.index[t.UID]; ok {
+		s.touchKept(e.job.Tasks[i], t)
 		e.count(e.job.Tasks[i], -1)
 		e.job.Tasks[i] = t
 	} else {
+		s.touchKept(nil, t)
 		e.index[t.UID] = len(e.job.Tasks)
 		e.job.Tasks = append(e.job.Tasks, t)
 		s.jobOf[t.UID] = t.Job
@@ -61,6 +63,25 @@ func (s *State) putTask(t *Task, c *Change) {
 	s.touch(t.Job, e, c)
 }
 
+// touchKept records that the room which is kept on the node of a task's nomination changed; before is nil for a new task.
+func (s *State) touchKept(before, t *Task) {
+	was, is := "", ""
+	if before != nil {
+		was = before.Nominated
+	}
+	if t != nil {
+		is = t.Nominated
+	}
+	if was == is {
+		return
+	}
+	for _, name := range []string{was, is} {
+		if name != "" {
+			s.ledger.touch(name)
+		}
+	}
+}
+
 // dropTask removes a task from its job, if it is in one.
 func (s *State) dropTask(uid types.UID, c *Change) {
 	key, ok := s.jobOf[uid]
@@ -71,6 +92,7 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 	delete(s.nominated, uid)
 	e := s.jobs[key]
 	i, last := e.index[uid], len(e.job.Tasks)-1
+	s.touchKept(e.job.Tasks[i], nil)
 	e.count(e.job.Tasks[i], -1)
 	moved := e.job.Tasks[last]
 	e.job.Tasks[i] = moved
@@ -96,7 +118,7 @@ func (e *entry) count(t *Task, n int) {
 	if t.Placeable() {
 		i, ok := findDemand(e.job.Pending, t.Class)
 		if !ok {
-			e.job.Pending = slices.Insert(e.job.Pending, i, Demand{Class: t.Class, Request: t.Request})
+			e.job.Pending = slices.Insert(e.job.Pending, i, Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Pod: t.Pod, Request: t.Request})
 		}
 		if e.job.Pending[i].Count += n; e.job.Pending[i].Count == 0 {
 			e.job.Pending = slices.Delete(e.job.Pending, i, i+1)

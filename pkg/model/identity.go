@@ -77,9 +77,9 @@ func JobOf(pod *corev1.Pod) JobKey {
 // NewTask reads a pod. The status is the one of Volcano's pod-to-task table (reference section 2.3).
 func NewTask(pod *corev1.Pod) *Task {
 	request := resource.OfPod(pod)
-	var class, shape Class
+	var class, shape, ask Class
 	if pod.Spec.NodeName == "" {
-		class, shape = classOf(pod)
+		class, shape, ask = classOf(pod)
 	}
 	priority, problem := priorityOf(pod)
 	if _, err := ScoringOf(pod); err != nil {
@@ -93,6 +93,7 @@ func NewTask(pod *corev1.Pod) *Task {
 		Role:       RoleOf(pod),
 		Class:      class,
 		Shape:      shape,
+		Ask:        ask,
 		Request:    request,
 		Priority:   priority,
 		Problem:    problem,

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -182,8 +183,10 @@ type RoleCounts struct {
 
 // Demand is a number of equal tasks that wait for nodes.
 type Demand struct {
-	Class Class
-	Count int
+	Class, Shape, Ask Class
+	Count             int
+	// Pod is one of them, or was: its spec is that of all.
+	Pod *corev1.Pod
 	// Request is what one of them asks for.
 	Request resource.Vector
 }

@@ -69,6 +69,49 @@ func (s *State) Nodes() []NodeUse {
 	return list
 }
 
+// Room is what a node has left for the tasks that wait.
+type Room struct {
+	// Node is the node; nil when it is not known.
+	Node *corev1.Node
+	// Idle is what the pods on it leave of each resource that it has, below zero where they hold more than there is. What is only kept
+	// for tasks is idle.
+	Idle resource.Vector
+}
+
+// Room returns the room of a node.
+func (s *State) Room(name string) Room {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := s.ledger.nodes[name]
+	if n == nil || !n.known {
+		return Room{}
+	}
+	return n.room()
+}
+
+// Rooms returns the room of each known node by name.
+func (s *State) Rooms() map[string]Room {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	rooms := make(map[string]Room, s.ledger.count)
+	for name, n := range s.ledger.nodes {
+		if n.known {
+			rooms[name] = n.room()
+		}
+	}
+	return rooms
+}
+
+func (n *node) room() Room {
+	idle := make(resource.Vector, 0, len(n.allocatable))
+	for _, a := range n.allocatable {
+		if a.Value > 0 {
+			idle = append(idle, resource.Amount{Name: a.Name, Value: a.Value - n.used.Get(a.Name)})
+		}
+	}
+	return Room{Node: n.object, Idle: idle}
+}
+
 // ledger keeps the totals. It belongs to the State that holds it.
 type ledger struct {
 	nodes map[string]*node
@@ -81,6 +124,8 @@ type ledger struct {
 	largest resource.Vector
 	// leaving are the pods that terminate.
 	leaving map[types.UID]bool
+	// touched are the nodes whose room changed since the last write ended.
+	touched []string
 }
 
 // holding is what a pod takes of its node, and what the affinity and spread terms of other pods look at.
@@ -106,10 +151,16 @@ func (l *ledger) at(name string) *node {
 	return n
 }
 
+// touch records that the room of a node changed.
+func (l *ledger) touch(name string) { l.touched = append(l.touched, name) }
+
 // setNode records a node and reports whether the change can help a waiting job.
 func (l *ledger) setNode(object *corev1.Node) (helps bool) {
 	n := l.at(object.Name)
 	allocatable := resource.FromList(object.Status.Allocatable)
+	if !n.known || !slices.Equal(allocatable, n.allocatable) || placementChanged(n.object, object) {
+		l.touch(object.Name)
+	}
 	if n.known {
 		l.allocatable.Sub(n.allocatable)
 	} else {
@@ -135,6 +186,7 @@ func (l *ledger) removeNode(name string) {
 	if n == nil || !n.known {
 		return
 	}
+	l.touch(name)
 	l.count--
 	l.allocatable.Sub(n.allocatable)
 	l.used.Sub(n.used)
@@ -168,6 +220,7 @@ func (l *ledger) hold(uid types.UID, h holding) Event {
 	l.drop(uid)
 	l.pods[uid] = h
 	n := l.at(h.node)
+	l.touch(h.node)
 	n.used.Add(h.request)
 	if n.known {
 		l.used.Add(h.request)
@@ -192,6 +245,7 @@ func (l *ledger) drop(uid types.UID) (node string, held bool) {
 	}
 	delete(l.pods, uid)
 	n := l.nodes[h.node]
+	l.touch(h.node)
 	n.used.Sub(h.request)
 	if n.known {
 		l.used.Sub(h.request)

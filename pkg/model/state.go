@@ -81,6 +81,7 @@ func (s *State) write(fn func(*Change)) Change {
 	var c Change
 	s.mu.Lock()
 	fn(&c)
+	c.Touched, s.ledger.touched = s.ledger.touched, nil
 	observers := s.observers
 	s.mu.Unlock()
 	if !c.Empty() {

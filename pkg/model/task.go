@@ -69,6 +69,8 @@ type Task struct {
 	Class Class
 	// Shape is the class without labels and namespace.
 	Shape Class
+	// Ask is the shape with as much of labels and namespace as the pod's own terms, volumes and claims go by.
+	Ask Class
 	// Request is what the pod asks of its node.
 	Request resource.Vector
 	// Priority is "volcano.sh/task-priority" when it is a number, else the pod's priority, else 1.

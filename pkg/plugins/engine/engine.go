@@ -60,8 +60,9 @@ type Engine struct {
 	hushed *sync.Map
 	lag    lag
 
-	// mu guards what follows. Plugin factories set start, joined and evictionArgs.
+	// mu guards what follows. Plugin factories set start, joined, profiles and evictionArgs.
 	mu           sync.Mutex
+	profiles     map[string]framework.Framework
 	start        func() error
 	joined       []fwk.Plugin
 	evictionArgs *config.ReclaimArgs
@@ -92,7 +93,7 @@ func NewWith(o Options) *Engine {
 	}
 	state := model.NewState()
 	e := &Engine{
-		State: state, options: o, complete: make(chan struct{}), leading: make(chan struct{}),
+		State: state, options: o, profiles: map[string]framework.Framework{}, complete: make(chan struct{}), leading: make(chan struct{}),
 		lag: lag{clock: o.Clock, task: state.Task},
 	}
 	e.rules.Store(&Rules{})
@@ -124,7 +125,12 @@ func (e *Engine) Join(plugin fwk.Plugin) {
 }
 
 // Attach makes the pods of a profile tasks. Pods of profiles that are not attached are usage only.
-func (e *Engine) Attach(handle framework.Framework) { e.State.AddScheduler(handle.ProfileName()) }
+func (e *Engine) Attach(handle framework.Framework) {
+	e.State.AddScheduler(handle.ProfileName())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.profiles[handle.ProfileName()] = handle
+}
 
 // Start builds the parts and begins to watch, once. All profiles must have been attached.
 func (e *Engine) Start() error { return e.start() }
@@ -190,6 +196,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Rules:    rules.forDispatch(),
 		MayFit:   gang.MayFit,
 		Outsized: gang.Outsized,
+		Checks:   e.checks,
 		Lead:     func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
 		Activate: func(pods []*corev1.Pod) { e.activate(logger, byName(pods)) },
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },

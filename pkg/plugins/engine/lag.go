@@ -64,9 +64,9 @@ func (l *lag) notify(c model.Change) {
 	}
 }
 
-// behind reports whether a snapshot of the cache lacks some of it. What the model has learned of since the snapshot was taken does not
+// behind reports whether a snapshot of the cache lacks some of it, on a node that concerns the caller. What the model has learned of since the snapshot was taken does not
 // count.
-func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time) (behind bool) {
+func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) (behind bool) {
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time) (behind bool)
 		return e.looks == lagLooks || now.Sub(e.since) > lagPatience || l.met(e, snapshot)
 	})
 	for i := range l.expected {
-		if e := &l.expected[i]; !e.since.After(taken) {
+		if e := &l.expected[i]; !e.since.After(taken) && concerns(e.node) {
 			e.looks++
 			behind = true
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
+func anyNode(string) bool { return true }
+
 // TestACacheIsBehindUntilItShowsTheRoom has the model know that a pod left the node n, and that n has grown to version 7.
 func TestACacheIsBehindUntilItShowsTheRoom(t *testing.T) {
 	t.Parallel()
@@ -52,10 +54,10 @@ func TestACacheIsBehindUntilItShowsTheRoom(t *testing.T) {
 			l := lag{clock: clocktesting.NewFakePassiveClock(learned), task: func(types.UID) *model.Task { return c.task }}
 			l.notify(c.change)
 			snapshot := cache.NewSnapshot(c.pods, c.nodes).NodeInfos()
-			if l.behind(snapshot, learned.Add(-time.Millisecond)) {
+			if l.behind(snapshot, learned.Add(-time.Millisecond), anyNode) {
 				t.Error("behind with what happened after the snapshot was taken")
 			}
-			if got := l.behind(snapshot, learned); got != c.want {
+			if got := l.behind(snapshot, learned, anyNode); got != c.want {
 				t.Errorf("behind: %t, want %t", got, c.want)
 			}
 		})
@@ -74,17 +76,17 @@ func TestACacheIsNotWaitedForWithoutEnd(t *testing.T) {
 	l := lag{clock: clock, task: func(types.UID) *model.Task { return nil }}
 	l.notify(left)
 	for range lagLooks {
-		if !l.behind(snapshot, clock.Now()) {
+		if !l.behind(snapshot, clock.Now(), anyNode) {
 			t.Fatal("not waited for")
 		}
 	}
-	if l.behind(snapshot, clock.Now()) {
+	if l.behind(snapshot, clock.Now(), anyNode) {
 		t.Errorf("waited for after %d plans", lagLooks)
 	}
 
 	l.notify(left)
 	clock.SetTime(clock.Now().Add(lagPatience + time.Millisecond))
-	if l.behind(snapshot, clock.Now()) {
+	if l.behind(snapshot, clock.Now(), anyNode) {
 		t.Error("waited for after the time is over")
 	}
 	l.notify(left)

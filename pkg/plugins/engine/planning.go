@@ -9,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/gang/room"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -31,8 +33,26 @@ func (e *Engine) ReservationCanFail(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(e.rules.Load().refusers, func(r Refuser) bool { return r.MayRefuse(pod) })
 }
 
-// Behind reports whether a snapshot of the scheduler's cache lacks room that the model knew of when it was taken, so that a turn which
-// was refused by it is to be planned again.
-func (e *Engine) Behind(snapshot fwk.NodeInfoLister, taken time.Time) bool {
-	return e.lag.behind(snapshot, taken)
+// Behind reports whether a snapshot of the scheduler's cache lacks room that the model knew of when it was taken, on a node that concerns
+// the turn, so that one which was refused by it is to be planned again.
+func (e *Engine) Behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) bool {
+	return e.lag.behind(snapshot, taken, concerns)
+}
+
+// checks are the filters of a scheduler's profile by which places on nodes can be counted.
+func (e *Engine) checks(scheduler string) room.Checks {
+	e.mu.Lock()
+	f := e.profiles[scheduler]
+	e.mu.Unlock()
+	if f == nil {
+		return room.Checks{}
+	}
+	enabled := map[string]bool{}
+	for _, pl := range f.ListPlugins().Filter.Enabled {
+		enabled[pl.Name] = true
+	}
+	return room.Checks{
+		Resources: enabled[upstream.NodeResourcesFit], Affinity: enabled[upstream.NodeAffinity],
+		Taints: enabled[upstream.TaintToleration], Unschedulable: enabled[upstream.NodeUnschedulable],
+	}
 }

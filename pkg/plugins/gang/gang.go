@@ -215,12 +215,13 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
 	case len(plan.Placements) == 0:
 		message := pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message
-		if pl.engine.Behind(pl.handle.SnapshotSharedLister().NodeInfos(), began) && pl.engine.Dispatcher.Repeat(pod.UID) {
+		stale := pl.behind(pod, began)
+		if stale && pl.engine.Dispatcher.Repeat(pod.UID) {
 			logger.V(4).Info("Job is planned again: the scheduler's cache is behind", "job", job.Key)
 			return "", fwk.NewStatus(fwk.Unschedulable, message)
 		}
 		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Text())
-		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner})
+		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner, Doubts: plan.Doubts, Stale: stale})
 		return "", fwk.NewStatus(fwk.Unschedulable, message)
 	}
 	if reason, again := pl.engine.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
@@ -237,6 +238,13 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		return "", fwk.NewStatus(fwk.Unschedulable, "no node fits it; other members of its job start without it")
 	}
 	return node, nil
+}
+
+// behind reports whether the scheduler's cache lacks room that may be of use to the turn that a pod leads, and was there when it began.
+func (pl *Gang) behind(lead *corev1.Pod, began time.Time) bool {
+	return pl.engine.Behind(pl.handle.SnapshotSharedLister().NodeInfos(), began, func(node string) bool {
+		return pl.engine.Dispatcher.Concerns(lead.UID, node)
+	})
 }
 
 // withhold refuses a turn whatever room there is.
@@ -264,7 +272,7 @@ const elsewhere = "node(s) were not the one planned for the pod"
 // is planned again.
 func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if r := RefusalOf(state); r != nil {
-		pl.engine.Dispatcher.Refused(pod.UID, r.Reason, r.Again)
+		pl.engine.Dispatcher.Refused(pod.UID, r.forDispatch())
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if p := pinOf(state); p != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
 // refusalKey is where the cycle of a lead keeps why its turn was refused.
@@ -27,6 +28,18 @@ type Refusal struct {
 	// Reason is why the job waits; Again when it is to be tried again though nothing happens, zero for never.
 	Reason model.Reason
 	Again  time.Time
+	// Doubts tell for whom else the refusal holds; Stale: the scheduler's cache did not know of all room.
+	Doubts gang.Doubts
+	Stale  bool
+}
+
+// forDispatch is the refusal as far as the dispatcher goes.
+func (r *Refusal) forDispatch() dispatch.Refusal {
+	d := dispatch.Refusal{Reason: r.Reason, Again: r.Again, Exact: r.Doubts.Labels, Uncounted: r.Doubts.NoRoomNeeded, Stale: r.Stale}
+	for shape, nodes := range r.Doubts.Vetoed {
+		d.Vetoes = append(d.Vetoes, dispatch.Veto{Shape: shape, Nodes: nodes})
+	}
+	return d
 }
 
 // Clone implements fwk.StateData.

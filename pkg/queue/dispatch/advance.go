@@ -37,6 +37,8 @@ func (d *Dispatcher) advance(step bool) time.Duration {
 		if t := d.next(); t != nil {
 			d.turn = t
 			activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
+		} else {
+			wake = min(wake, d.untilRetry())
 		}
 	}
 	reports, settlements, admissions, faults := d.reports, d.settlements, d.admissions, d.faults
@@ -106,7 +108,7 @@ func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 
 // join puts a job into the lot of its like. A job that changed is not parked for what it asked before.
 func (d *Dispatcher) join(w *waiting) {
-	key := keyOf(w.job.Job, d.cfg.Policies.AloneInTurns())
+	key := keyOf(w.job.Job, w.exact, d.cfg.Policies.AloneInTurns())
 	if w.lot != nil && w.lot.key != key {
 		d.leave(w)
 	}
@@ -121,10 +123,10 @@ func (d *Dispatcher) join(w *waiting) {
 	// While a lot is ready its place among others is that of its best job, so it is taken out while that may change.
 	d.unready(l)
 	l.jobs.Put(w)
-	if l.parked || d.held[l] {
-		d.tell(w, l.reason)
-	} else {
+	if l.stage == ready {
 		d.makeReady(l)
+	} else {
+		d.tell(w, l.reason)
 	}
 }
 
@@ -135,73 +137,15 @@ func (d *Dispatcher) leave(w *waiting) {
 		return
 	}
 	w.lot = nil
-	ready := d.unready(l)
+	wasReady := d.unready(l)
 	l.jobs.Remove(w)
 	switch {
 	case l.jobs.Len() == 0:
 		delete(d.lots, l.key)
-		delete(d.held, l)
-	case ready:
+		d.forget(l)
+	case wasReady:
 		d.makeReady(l)
 	}
-}
-
-// revive unparks the lots that something may have helped, and returns how long until a time set for one comes.
-func (d *Dispatcher) revive() time.Duration {
-	now := d.cfg.Clock.Now()
-	wake := idleWait
-	for _, w := range d.resting {
-		wake = min(wake, w.notBefore.Sub(now))
-	}
-	stir := d.stir(now)
-	for _, l := range d.lots {
-		switch {
-		case !l.parked && !d.held[l]:
-			continue
-		case l.parked && l.helps&d.events != 0:
-			l.checks = len(settle)
-		case stir && l.starving:
-		case l.notBefore.IsZero():
-			continue
-		case l.notBefore.After(now):
-			wake = min(wake, l.notBefore.Sub(now))
-			continue
-		}
-		l.parked = false
-		delete(d.held, l)
-		d.makeReady(l)
-	}
-	if d.stirred {
-		wake = min(wake, d.nextStir.Sub(now))
-	}
-	for _, at := range d.expiries {
-		wake = min(wake, max(0, at.Sub(now)))
-	}
-	if at := d.cfg.Policies.Again(); !at.IsZero() {
-		wake = min(wake, max(0, at.Sub(now)))
-	}
-	d.events = 0
-	return wake
-}
-
-// park sets a lot aside until something happens that can help it. Events that came while its plan was made count.
-func (d *Dispatcher) park(l *lot, reason model.Reason, missed model.Event) {
-	if l == nil {
-		return
-	}
-	d.unready(l)
-	d.cfg.Recorder.Parked(reason.Kind)
-	l.parked = true
-	l.helps = helpedBy(l.best().job.Traits)
-	l.notBefore = time.Time{}
-	if missed&l.helps != 0 {
-		l.checks = len(settle)
-	}
-	if l.checks > 0 {
-		l.checks--
-		l.notBefore = d.cfg.Clock.Now().Add(settle[l.checks])
-	}
-	d.give(l, reason)
 }
 
 // tell reports why a job waits, if that is news, be it in the numbers only.

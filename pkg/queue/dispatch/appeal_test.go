@@ -15,6 +15,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
 // evicting is a desk whose default queue may hold four cores.
@@ -93,7 +94,7 @@ func TestAJobAtItsQueuesLimitAppeals(t *testing.T) {
 		if a := d.Appeal("urgent-0"); a.Actions != nil {
 			t.Errorf("it may appeal by %v though room is kept for it", a.Actions)
 		}
-		d.Refused("urgent-0", model.Reason{Kind: model.WaitingForVictims}, time.Time{})
+		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.WaitingForVictims}})
 		d.want()
 		if got := d.last("urgent").Kind; got != model.WaitingForVictims {
 			t.Errorf("it waits for %s", got)
@@ -164,7 +165,7 @@ func TestAppealsAreSpaced(t *testing.T) {
 		d.ask("urgent", 4, "high")
 		d.want("urgent-0")
 		d.appeal("urgent-0", config.Preempt)
-		d.Refused("urgent-0", model.Reason{Kind: model.QueueFull, Message: "kept"}, time.Time{})
+		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "kept"}})
 		d.want()
 		d.state.DeletePod("low-3")
 		d.want()
@@ -184,7 +185,7 @@ func TestAppealAgain(t *testing.T) {
 		d.ask("urgent", 1, "high")
 		d.want("urgent-0")
 		d.appeal("urgent-0", config.Preempt)
-		d.Refused("urgent-0", model.Reason{Kind: model.QueueFull, Message: "they cool down"}, time.Now().Add(time.Minute))
+		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "they cool down"}, Again: time.Now().Add(time.Minute)})
 		time.Sleep(59 * time.Second)
 		d.want()
 		time.Sleep(1500 * time.Millisecond)
@@ -206,7 +207,7 @@ func TestTheNextOfALotAppeals(t *testing.T) {
 		taken := d.take()
 		if len(taken) == 1 && taken[0] == "first-0" {
 			d.Enter("first-0")
-			d.Refused("first-0", model.Reason{Kind: model.WaitingForVictims}, time.Time{})
+			d.Refused("first-0", dispatch.Refusal{Reason: model.Reason{Kind: model.WaitingForVictims}})
 			taken = d.take()
 		}
 		if !slices.Equal(taken, []types.UID{"second-0"}) {
@@ -228,13 +229,13 @@ func TestATurnOnBorrowedRoomAppealsOfItsOwn(t *testing.T) {
 		d.pods("huge", 1, "16")
 		d.want("huge-0")
 		d.Enter("huge-0")
-		d.Refused("huge-0", noRoom, time.Time{})
+		d.Refused("huge-0", dispatch.Refusal{Reason: noRoom})
 		// The queue is due 4 of 8 cores.
 		d.occupy("low", 2)
 		d.ask("urgent", 5, "high")
 		d.want("urgent-0")
 		d.appeal("urgent-0", config.Preempt)
-		d.Refused("urgent-0", model.Reason{Kind: model.QueueFull, Message: "kept"}, time.Time{})
+		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "kept"}})
 		d.want("urgent-0")
 		if entry := d.Enter("urgent-0"); entry.Limit != (model.Reason{}) {
 			t.Fatalf("the turn is begun for %v, want one on borrowed room", entry.Limit)

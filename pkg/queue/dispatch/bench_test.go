@@ -16,6 +16,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/gang/room"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
@@ -24,6 +25,8 @@ type silent struct{}
 
 func (silent) Turn(TurnResult)                {}
 func (silent) Parked(model.ReasonKind)        {}
+func (silent) Retried()                       {}
+func (silent) Swept()                         {}
 func (silent) Admitted(string, time.Duration) {}
 
 // crowd returns a dispatcher that has taken in so many jobs of one pod, spread over the leaves of a tree of four levels
@@ -41,7 +44,7 @@ func crowd(b *testing.B, jobs int, capacity config.TierPlugin) *Dispatcher {
 	state := model.NewState()
 	state.AddScheduler("volcano")
 	d := New(Config{
-		State: state, Rules: Rules{Policies: policies}, MayFit: gang.MayFit, Outsized: gang.Outsized, Clock: clock.RealClock{}, Recorder: silent{},
+		State: state, Rules: Rules{Policies: policies}, MayFit: gang.MayFit, Outsized: gang.Outsized, Checks: func(string) room.Checks { return room.Checks{Resources: true} }, Clock: clock.RealClock{}, Recorder: silent{},
 		Lead:   gang.TaskOrder(func(_, _ *model.Task) int { return 0 }).Lead,
 		Report: func(model.JobKey, model.Reason) {}, Fault: func(*model.Queue, model.Reason) {},
 	})

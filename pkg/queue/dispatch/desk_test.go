@@ -19,6 +19,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/gang/room"
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
@@ -73,6 +74,9 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Ou
 		},
 		MayFit:   gang.MayFit,
 		Outsized: gang.Outsized,
+		Checks: func(string) room.Checks {
+			return room.Checks{Resources: true, Affinity: true, Taints: true, Unschedulable: true}
+		},
 		Lead:     gang.TaskOrder(noOpinion).Lead,
 		Fault:    func(*model.Queue, model.Reason) {},
 		Recorder: metrics.Recorder{},
@@ -202,6 +206,15 @@ func (d *desk) planFor(job *model.Job, members []types.UID) {
 	if node := d.Planned(lead, pods, nodes, false); node != "node-0" {
 		d.t.Fatalf("the lead goes to %q, want node-0", node)
 	}
+}
+
+// refuse lets the lead plan in vain.
+func (d *desk) refuse(lead types.UID, r dispatch.Refusal) {
+	d.t.Helper()
+	if entry := d.Enter(lead); entry.Verdict != dispatch.Lead {
+		d.t.Fatalf("pod %s is not asked to lead", lead)
+	}
+	d.Refused(lead, r)
 }
 
 // place reserves a member.

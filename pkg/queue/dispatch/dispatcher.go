@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/pkg/gang/room"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -34,10 +35,6 @@ const (
 // mostRepeats is how many turns in a row a job may repeat before others: some milliseconds.
 const mostRepeats = 20
 
-// settle are the delays after an event at which a lot that still does not fit is tried again. The model and the
-// scheduler's cache learn of an event independently: a plan can be made with a cache that does not have it yet.
-var settle = []time.Duration{time.Second, 100 * time.Millisecond}
-
 // Config is what a Dispatcher works with. All fields are required.
 type Config struct {
 	State *model.State
@@ -45,6 +42,8 @@ type Config struct {
 	Rules
 	// MayFit is a cheap necessary condition for a plan to succeed.
 	MayFit func(*model.Job, model.Totals) bool
+	// Checks are the filters of a scheduler's profile that say which nodes have places for a pod.
+	Checks func(scheduler string) room.Checks
 	// Outsized reports whether a job cannot start however empty the nodes are.
 	Outsized func(*model.Job, model.Totals) bool
 	// Lead is the task of a job whose pod leads its turn; nil when no task may be placed.
@@ -66,6 +65,10 @@ type Config struct {
 type Recorder interface {
 	Turn(result TurnResult)
 	Parked(reason model.ReasonKind)
+	// Retried: a turn began for a job that was refused before though there seemed to be room.
+	Retried()
+	// Swept: a job was placed in a turn for which nothing had happened.
+	Swept()
 	Admitted(queue string, waited time.Duration)
 }
 
@@ -86,10 +89,27 @@ type Dispatcher struct {
 	// partial is the number of jobs in the order that are partial.
 	partial        int
 	active, others []*line
-	// held are the lots that wait for their queue to have room; loosened and freed are the accounts' counts of that as of
-	// when they, and the applicants, were last looked at.
-	held            map[*lot]bool
+	// aside are the lots that have no turns, by what they wait for. Loosened and freed are the accounts' counts of room in queues as of
+	// when those that wait for it, and the applicants, were last looked at.
+	aside           [held + 1]lotSet
 	loosened, freed uint64
+	// index counts the places that lots wait for; askers are the lots that wait for each shape. Touched are the nodes that changed since
+	// they were last counted; judged: anything about any node may have. Counted: the index has the nodes.
+	index           *room.Index
+	askers          map[*room.Shape]lotSet
+	touched         map[string]bool
+	judged, counted bool
+	// sensitive are all events that lots set aside wait for and that are not counted; unindexed: some go by more of a node than what is.
+	// nextLook is when the first of them is to be woken by the clock, and swept when they were last looked at for having waited long.
+	sensitive       model.Event
+	unindexed       bool
+	nextLook, swept time.Time
+	// pass numbers the passes: in each, every lot that was woken in vain before has at most one turn, within the allowance. Retries is
+	// how many have it before them, retrying whether the allowance has time left, and roomy whether the last turn was for most room.
+	pass            uint64
+	allowance       allowance
+	retries         int
+	retrying, roomy bool
 	// applying are the jobs that ask to be let into their queues; asked: some have not been voted on.
 	applying map[applicantKey]*applicants
 	asked    bool
@@ -142,9 +162,14 @@ func New(cfg Config) *Dispatcher {
 		lots:    map[lotKey]*lot{},
 		changed: map[model.JobKey]bool{},
 		resting: map[model.JobKey]*waiting{},
-		lines:   map[string]*line{}, held: map[*lot]bool{}, applying: map[applicantKey]*applicants{},
+		lines:   map[string]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
+		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
 		expiries: map[model.JobKey]time.Time{}, queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
+}
+
+func noneAside() [held + 1]lotSet {
+	return [held + 1]lotSet{postponed: {}, parked: {}, held: {}}
 }
 
 // Notify tells the dispatcher what changed in the model.
@@ -160,6 +185,11 @@ func (d *Dispatcher) Notify(c model.Change) {
 		d.queues[name] = true
 	}
 	d.events |= c.Events
+	// Who raises it without a node does not say which.
+	d.judged = d.judged || c.Events&model.JudgedAnew != 0 || c.Events&model.NodeChanged != 0 && len(c.Nodes) == 0
+	for _, name := range c.Touched {
+		d.touched[name] = true
+	}
 	if d.turn != nil {
 		d.turn.events |= c.Events
 		if !c.Own {
@@ -253,11 +283,13 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 		return Entry{}
 	}
 	t.progress = d.cfg.Clock.Now()
+	t.planning = t.progress
 	job := d.job(t.job)
 	if t.members != nil || !task.Placeable() || job == nil {
 		return Entry{}
 	}
-	t.lead, t.lot = task.Pod, keyOf(job, d.cfg.Policies.AloneInTurns())
+	t.lead = task.Pod
+	d.noteLot(t, job)
 	entry := Entry{
 		Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,
 		Budget: d.budgetFor(job, t.borrowing), NodesFirst: t.nodesFirst, Followers: d.followers(t),
@@ -267,6 +299,16 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 		t.followers = append(t.followers, f.Key)
 	}
 	return entry
+}
+
+// noteLot notes of which lot the turn's job is, and how many places there are for it.
+func (d *Dispatcher) noteLot(t *turn, job *model.Job) {
+	w := d.jobs[t.job]
+	t.lot = keyOf(job, w != nil && w.exact, d.cfg.Policies.AloneInTurns())
+	if l := d.lots[t.lot]; l != nil {
+		d.countRoom()
+		t.placesThen = l.places()
+	}
 }
 
 // Planned records the plan of the turn and activates its members. It returns the lead's own node; empty when the lead

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
 func TestOneTurnAtATimeInOrder(t *testing.T) {
@@ -61,7 +62,7 @@ func TestQuietWhenAllIsTold(t *testing.T) {
 		}()
 		d.want("job-0")
 		d.Enter("job-0")
-		d.Refused("job-0", noRoom, time.Time{})
+		d.Refused("job-0", dispatch.Refusal{Reason: noRoom})
 		d.want()
 		if d.hasty {
 			t.Error("it is quiet while it tells why a job waits")
@@ -101,7 +102,7 @@ func TestARefusedJobIsParkedUntilSomethingHelps(t *testing.T) {
 		d.submit("small", 1, 1, "1")
 		d.want("big-0")
 		d.Enter("big-0")
-		d.Refused("big-0", noRoom, time.Time{})
+		d.Refused("big-0", dispatch.Refusal{Reason: noRoom})
 		d.want("small-0")
 		if got := d.last("big"); got != noRoom {
 			t.Errorf("reported %v, want %v", got, noRoom)
@@ -125,7 +126,7 @@ func TestEqualJobsAreParkedTogether(t *testing.T) {
 		}
 		d.want("job0-0")
 		d.Enter("job0-0")
-		d.Refused("job0-0", noRoom, time.Time{})
+		d.Refused("job0-0", dispatch.Refusal{Reason: noRoom})
 		// One plan answered for all five.
 		d.want()
 		for i := range 5 {
@@ -144,34 +145,55 @@ func TestEventsDuringATurnAreNotMissed(t *testing.T) {
 		d.Enter("big-0")
 		// The node comes while the plan is made without it.
 		d.addNode("node-1", "8")
-		d.Refused("big-0", noRoom, time.Time{})
+		d.Refused("big-0", dispatch.Refusal{Reason: noRoom})
 		d.want("big-0")
 	})
 }
 
-func TestARefusalRightAfterAnEventIsChecked(t *testing.T) {
+// TestARefusalByAStaleCacheIsChecked: the scheduler's cache did not have the node yet.
+func TestARefusalByAStaleCacheIsChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
 		d.submit("big", 3, 1, "4")
 		d.want("big-0")
-		d.Enter("big-0")
-		d.Refused("big-0", noRoom, time.Time{})
+		d.refuse("big-0", dispatch.Refusal{Reason: noRoom})
 		d.want()
 		d.addNode("node-1", "8")
 		d.want("big-0")
-		d.Enter("big-0")
-		// The scheduler's cache may not have had the node yet: two more attempts, then silence.
-		d.Refused("big-0", noRoom, time.Time{})
-		time.Sleep(150 * time.Millisecond)
-		d.want("big-0")
-		d.Enter("big-0")
-		d.Refused("big-0", noRoom, time.Time{})
+		d.refuse("big-0", dispatch.Refusal{Reason: noRoom, Stale: true})
 		d.want()
 		time.Sleep(1100 * time.Millisecond)
 		d.want("big-0")
-		d.Enter("big-0")
-		d.Refused("big-0", noRoom, time.Time{})
-		time.Sleep(time.Hour)
+		d.refuse("big-0", dispatch.Refusal{Reason: noRoom})
+		time.Sleep(4 * time.Minute)
+		d.want()
+	})
+}
+
+// TestWhatGoesByOtherPodsIsCheckedAfterAnEvent: the model and the scheduler's cache learn of other pods independently.
+func TestWhatGoesByOtherPodsIsCheckedAfterAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		p := memberOf("near", 0, "1")
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}}
+		d.state.UpsertGroup(keyOf("near"), &model.Group{UID: "near", Queue: model.DefaultQueue, MinMember: 1})
+		d.state.UpsertPod(p)
+		d.want("near-0")
+		d.refuse("near-0", dispatch.Refusal{Reason: noRoom})
+		d.want()
+		other := memberOf("other", 0, "1")
+		other.Spec.NodeName = "node-0"
+		d.state.UpsertPod(other)
+		d.want("near-0")
+		d.refuse("near-0", dispatch.Refusal{Reason: noRoom})
+		time.Sleep(150 * time.Millisecond)
+		d.want("near-0")
+		d.refuse("near-0", dispatch.Refusal{Reason: noRoom})
+		d.want()
+		time.Sleep(1100 * time.Millisecond)
+		d.want("near-0")
+		d.refuse("near-0", dispatch.Refusal{Reason: noRoom})
+		time.Sleep(4 * time.Minute)
 		d.want()
 	})
 }
@@ -270,7 +292,7 @@ func TestAJobWhoseNodeWasLostIsPlannedAgainFirst(t *testing.T) {
 		d.submit("older", 1, 9, "8")
 		d.want("older-0")
 		d.Enter("older-0")
-		d.Refused("older-0", noRoom, time.Time{})
+		d.Refused("older-0", dispatch.Refusal{Reason: noRoom})
 		d.submit("b", 1, 5, "1")
 		d.submit("a", 2, 2, "1")
 		d.want("b-0")

@@ -27,29 +27,105 @@ func (d *Dispatcher) Settled(lead types.UID, reason model.Reason) model.Reason {
 	return reason
 }
 
-// Refused ends the turn because the plan does not hold; the job's lot is parked, until the time given at the latest unless
-// that is zero.
-func (d *Dispatcher) Refused(lead types.UID, reason model.Reason, again time.Time) {
+// Refusal is why a turn comes to nothing.
+type Refusal struct {
+	Reason model.Reason
+	// Again is when the job is to be tried again though nothing happens; zero: never.
+	Again time.Time
+	// Exact: somebody went by the labels of the job's pods, so that jobs with other labels may be told otherwise.
+	Exact bool
+	// Uncounted: the filters take nodes that have no room by the count of places.
+	Uncounted bool
+	// Stale: the scheduler's cache did not know of all room.
+	Stale bool
+	// Vetoes are the nodes that filters refuse though they have room.
+	Vetoes []Veto
+}
+
+// Refused ends the turn because the plan does not hold; the job's lot is parked.
+func (d *Dispatcher) Refused(lead types.UID, r Refusal) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
+		d.chargeTurn(t)
 		d.end(TurnRefused)
 		if w := d.jobs[t.job]; w != nil {
 			w.refused++
+			if r.Exact && w.lot != nil && w.lot.key == t.lot {
+				d.tellApart(w)
+				t.lot = w.lot.key
+			}
 		}
 		if l := d.lots[t.lot]; l != nil {
-			if l.reason.Same(reason) {
-				reason = l.reason
-			}
-			if reason.Kind == model.QueueFull {
-				d.hold(l, reason)
-			} else {
-				d.park(l, reason, t.events)
-			}
-			l.notBefore = Earliest(l.notBefore, again)
+			d.refuse(l, t, r)
 		}
 	}
 	d.mu.Unlock()
 	d.proceed()
+}
+
+// chargeTurn takes the cost of a plan that came to nothing off the allowance.
+func (d *Dispatcher) chargeTurn(t *turn) {
+	if !t.planning.IsZero() {
+		now := d.cfg.Clock.Now()
+		d.allowance.charge(now, now.Sub(t.planning))
+	}
+}
+
+// refuse sets a lot aside for the reason that one of its jobs was given.
+func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
+	if l.reason.Same(r.Reason) {
+		r.Reason = l.reason
+	}
+	if r.Reason.Kind == model.QueueFull {
+		d.hold(l, r.Reason)
+	} else {
+		missed := d.missed(l, t)
+		l.uncounted, l.swept = l.uncounted || r.Uncounted, false
+		switch l.lack = l.lacks(); {
+		case l.lack > 0:
+			l.doubts = 0
+		case !missed:
+			l.doubts++
+		}
+		d.park(l, r.Reason, missed)
+		if r.Stale {
+			l.notBefore = d.cfg.Clock.Now().Add(settle[0])
+		} else if l.indexed() {
+			d.heed(l, r.Vetoes)
+		}
+		if missed {
+			d.wakeLot(l, true)
+		}
+	}
+	l.notBefore = Earliest(l.notBefore, r.Again)
+	d.expect(l)
+}
+
+// missed takes in what happened on nodes, and reports whether something did, since the turn's plan was begun, that may help the lot.
+func (d *Dispatcher) missed(l *lot, t *turn) bool {
+	if len(l.asks) == 0 {
+		d.follow(l)
+		return t.events&helpedBy(l.best()) != 0 && l.lacks() == 0
+	}
+	d.countRoom()
+	if !l.indexed() && t.events&helpedBy(l.best()) != 0 {
+		return true
+	}
+	return l.places() > t.placesThen
+}
+
+// tellApart takes a job, and those with the same labels, out of its lot: others of it may be told otherwise.
+func (d *Dispatcher) tellApart(w *waiting) {
+	if w.exact {
+		return
+	}
+	l, key := w.lot, keyOf(w.job.Job, true, false)
+	for _, other := range slices.Clone(l.jobs.Items()) {
+		if keyOf(other.job.Job, true, false) == key {
+			other.exact = true
+			d.join(other)
+		}
+	}
 }
 
 // Repeat ends the turn because it was planned without room that there is, of which the scheduler's cache was yet to learn. The
@@ -67,6 +143,7 @@ func (d *Dispatcher) Repeat(lead types.UID) bool {
 		d.mu.Unlock()
 		return false
 	}
+	d.chargeTurn(t)
 	d.end(TurnRepeated)
 	w.repeats++
 	d.mu.Unlock()
@@ -93,10 +170,30 @@ func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 			w.failures, w.notBefore = 0, time.Time{}
 		}
 	}
+	d.trust(t)
 	d.end(TurnPlaced)
 	d.mu.Unlock()
 	d.proceed()
 	return false
+}
+
+// trust has a lot of which a job was placed have turns like any other again.
+func (d *Dispatcher) trust(t *turn) {
+	l := d.lots[t.lot]
+	if l == nil {
+		return
+	}
+	if l.swept {
+		d.cfg.Recorder.Swept()
+	}
+	l.doubts, l.swept = 0, false
+	if l.retry {
+		wasReady := d.unready(l)
+		l.retry = false
+		if wasReady {
+			d.makeReady(l)
+		}
+	}
 }
 
 // Lost records that a pod did not get, or no longer has, the node it was meant for. If its turn is on, the turn ends:

@@ -28,6 +28,9 @@ func (d *Dispatcher) followers(t *turn) []*model.Job {
 		l := line.ready.Top()
 		w := l.best()
 		if w != lead {
+			if r := line.retries; d.retrying && r.Len() > 0 && compareJobs(d.cfg.Policies, r.Top().best(), w) < 0 {
+				break
+			}
 			job := d.follower(w, lead)
 			if job == nil {
 				break
@@ -68,7 +71,7 @@ func (d *Dispatcher) follower(w, lead *waiting) *model.Job {
 	switch {
 	case job == nil, !single(job):
 		return nil
-	case d.changed[job.Key] && keyOf(job, false) != w.lot.key:
+	case d.changed[job.Key] && keyOf(job, w.exact, false) != w.lot.key:
 		return nil
 	}
 	return job

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,7 +109,7 @@ func TestATurnIsSharedInOrder(t *testing.T) {
 				d.Step()
 				d.want("other-0")
 				d.enter("other-0")
-				d.Refused("other-0", noRoom, time.Time{})
+				d.Refused("other-0", dispatch.Refusal{Reason: noRoom})
 				d.Step()
 			},
 			[]types.UID{"second-0", "third-0"},
@@ -122,7 +121,7 @@ func TestATurnIsSharedInOrder(t *testing.T) {
 				d.Step()
 				d.want("older-0")
 				d.enter("older-0")
-				d.Refused("older-0", noRoom, time.Time{})
+				d.Refused("older-0", dispatch.Refusal{Reason: noRoom})
 				d.state.DeletePod("older-0")
 				d.addNode("node-9", "64")
 			},

@@ -4,8 +4,10 @@
 package dispatch
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -29,6 +31,8 @@ type waiting struct {
 	podless time.Time
 	// reported is the last reason the outside was told.
 	reported model.Reason
+	// exact: somebody goes by the labels of the job's pods, so that only jobs with equal ones are its like.
+	exact bool
 	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
 	failures int
 	// refused counts turns for which there was no room, repeats those in a row that were planned without room that there is.
@@ -42,10 +46,24 @@ func (w *waiting) Position() *int { return &w.at }
 // lot is the jobs of one queue that ask for the same thing. When one of them does not fit, neither do the others: one
 // failed plan parks the whole lot, and one success brings the next job of it forward.
 type lot struct {
-	key    lotKey
-	jobs   *heap.Heap[*waiting]
-	at     int
-	parked bool
+	key  lotKey
+	jobs *heap.Heap[*waiting]
+	at   int
+	stage
+	// retry: the lot was refused though there seemed to be room, or may be again; its turns are paid from the allowance.
+	retry bool
+	// pass is the pass in which the lot was last refused, and refusedAt when; doubts counts refusals in a row though the counted room
+	// sufficed.
+	pass      uint64
+	refusedAt time.Time
+	doubts    int
+	// asks are the shapes that the lot waits for, while their places are counted; lack is how many places were missing when it was
+	// last looked. Uncounted: some filter of the lot's does not go by what is counted.
+	asks      []ask
+	lack      int
+	uncounted bool
+	// swept: the lot had its last turn because it had not had one for long.
+	swept bool
 	// outgrows: the jobs need more than their queue is due, as of when the lot was last held.
 	outgrows bool
 	// helps are the events that may end the parking.
@@ -61,6 +79,21 @@ type lot struct {
 	// appealed is when it was last looked for victims within what the queue is due, appealedBeyond when beyond it.
 	appealed, appealedBeyond time.Time
 }
+
+// stage is what a lot waits for.
+type stage uint8
+
+// The stages of a lot.
+const (
+	// ready: a turn, in the order of the policies.
+	ready stage = iota
+	// postponed: something may have helped it, and it waits for the next pass.
+	postponed
+	// parked: something that can help it.
+	parked
+	// held: its queue to have room.
+	held
+)
 
 // Position implements heap.Element.
 func (l *lot) Position() *int { return &l.at }
@@ -84,8 +117,9 @@ type lotKey struct {
 
 // keyOf digests what a plan for the job depends on besides the nodes: what it must place and what it may choose from.
 // A job that has members on nodes may be bound to them by affinity, and one for which room is kept has nodes of its own:
-// each is a lot of its own. Alone: all jobs are.
-func keyOf(j *model.Job, alone bool) lotKey {
+// each is a lot of its own. Labels and namespaces tell jobs apart as far as their pods' own terms, volumes and claims go by them; exact:
+// in all that pods differ in. Alone: all jobs are lots of their own.
+func keyOf(j *model.Job, exact, alone bool) lotKey {
 	h := sha256.New()
 	number := func(n int) {
 		var b [8]byte
@@ -99,9 +133,12 @@ func keyOf(j *model.Job, alone bool) lotKey {
 		number(r.Roles[role])
 	}
 	// Of one class or many, a job that needs a single task is like any other as long as the classes are the same.
-	for _, demand := range j.Pending {
-		h.Write(demand.Class[:])
-		number(min(demand.Count, max(1, r.Tasks)))
+	for _, a := range askedBy(j, exact) {
+		h.Write(a.key[:])
+		number(min(a.count, max(1, r.Tasks)))
+	}
+	if j.Group != nil && j.Group.Topology != nil {
+		fmt.Fprintf(h, "%+v", *j.Group.Topology)
 	}
 	if alone || j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 || j.Counts.Nominated > 0 {
 		h.Write([]byte(j.Key.String()))
@@ -111,10 +148,40 @@ func keyOf(j *model.Job, alone bool) lotKey {
 	return key
 }
 
+// asked is a number of tasks that ask for the same.
+type asked struct {
+	key   model.Class
+	count int
+}
+
+// askedBy sums up what the waiting tasks of a job ask for, in the order of the keys.
+func askedBy(j *model.Job, exact bool) []asked {
+	list := make([]asked, 0, len(j.Pending))
+	for i := range j.Pending {
+		key := j.Pending[i].Ask
+		if exact {
+			key = j.Pending[i].Class
+		}
+		list = append(list, asked{key, j.Pending[i].Count})
+	}
+	slices.SortFunc(list, func(a, b asked) int { return bytes.Compare(a.key[:], b.key[:]) })
+	n := 0
+	for _, a := range list {
+		if n > 0 && list[n-1].key == a.key {
+			list[n-1].count += a.count
+			continue
+		}
+		list[n] = a
+		n++
+	}
+	return list[:n]
+}
+
 // helpedBy are the events after which a plan for the job may come out differently.
-func helpedBy(traits model.Traits) model.Event {
+func helpedBy(w *waiting) model.Event {
+	traits := w.job.Traits
 	events := model.RoomMade | model.NodeChanged | model.QueueChanged | model.JudgedAnew
-	if traits&model.HasPodTerms != 0 {
+	if traits&model.HasPodTerms != 0 || w.exact {
 		events |= model.PodPlaced | model.NodeLost
 	}
 	if traits&model.HasVolumes != 0 {

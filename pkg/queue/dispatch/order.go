@@ -28,8 +28,8 @@ type line struct {
 	queue string
 	// account is the queue's, as of when the line was last active.
 	account *account.Queue
-	// ready are the lots of which a job may have a turn.
-	ready *heap.Heap[*lot]
+	// ready are the lots of which a job may have a turn, retries those of which one may have it within the allowance.
+	ready, retries *heap.Heap[*lot]
 	// at is the place among the lines in which a lot is ready, -1 when none is.
 	at int
 }
@@ -38,9 +38,8 @@ type line struct {
 func (d *Dispatcher) lineOf(queue string) *line {
 	l := d.lines[queue]
 	if l == nil {
-		l = &line{queue: queue, at: -1, ready: heap.New(func(a, b *lot) bool {
-			return compareJobs(d.cfg.Policies, a.best(), b.best()) < 0
-		})}
+		before := func(a, b *lot) bool { return compareJobs(d.cfg.Policies, a.best(), b.best()) < 0 }
+		l = &line{queue: queue, at: -1, ready: heap.New(before), retries: heap.New(before)}
 		d.lines[queue] = l
 	}
 	return l
@@ -49,7 +48,12 @@ func (d *Dispatcher) lineOf(queue string) *line {
 // makeReady lets a lot have turns.
 func (d *Dispatcher) makeReady(l *lot) {
 	line := d.lineOf(l.key.queue)
-	line.ready.Put(l)
+	if l.retry {
+		line.retries.Put(l)
+		d.retries++
+	} else {
+		line.ready.Put(l)
+	}
 	if line.at < 0 {
 		line.account = d.cfg.Policies.Book().Queue(line.queue)
 		line.at = len(d.active)
@@ -60,11 +64,18 @@ func (d *Dispatcher) makeReady(l *lot) {
 // unready takes a lot's turns away, and reports whether it had any.
 func (d *Dispatcher) unready(l *lot) bool {
 	line := d.lines[l.key.queue]
-	if line == nil || !line.ready.Has(l) {
+	switch {
+	case line == nil:
+		return false
+	case line.ready.Has(l):
+		line.ready.Remove(l)
+	case line.retries.Has(l):
+		line.retries.Remove(l)
+		d.retries--
+	default:
 		return false
 	}
-	line.ready.Remove(l)
-	if line.ready.Len() == 0 {
+	if line.ready.Len()+line.retries.Len() == 0 {
 		last := d.active[len(d.active)-1]
 		d.active[line.at] = last
 		last.at = line.at
@@ -75,10 +86,23 @@ func (d *Dispatcher) unready(l *lot) bool {
 	return true
 }
 
+// first is the lot of a line whose best job is the next to have a turn; nil when none may have one now.
+func (d *Dispatcher) first(l *line) *lot {
+	switch {
+	case l.retries.Len() == 0 || !d.retrying:
+		if l.ready.Len() == 0 {
+			return nil
+		}
+	case l.ready.Len() == 0 || compareJobs(d.cfg.Policies, l.retries.Top().best(), l.ready.Top().best()) < 0:
+		return l.retries.Top()
+	}
+	return l.ready.Top()
+}
+
 // compareLines is the order of queues that have a job for a turn, negative when a goes first.
 func (d *Dispatcher) compareLines(a, b *line) int {
 	if d.partial > 0 {
-		if x, y := a.ready.Top().best().partial, b.ready.Top().best().partial; x != y {
+		if x, y := d.first(a).best().partial, d.first(b).best().partial; x != y {
 			if x {
 				return -1
 			}
@@ -91,18 +115,23 @@ func (d *Dispatcher) compareLines(a, b *line) int {
 // linesInOrder yields the queues that have a job for a turn, the first one first. It is found by looking at each once,
 // which is all that is needed as a rule; the others are sorted only if it gets no turn.
 func (d *Dispatcher) linesInOrder(yield func(*line) bool) {
-	if len(d.active) == 0 {
+	d.others = d.others[:0]
+	for _, l := range d.active {
+		if d.first(l) != nil {
+			d.others = append(d.others, l)
+		}
+	}
+	if len(d.others) == 0 {
 		return
 	}
-	first := slices.MinFunc(d.active, d.compareLines)
-	d.others = append(d.others[:0], d.active...)
+	first := slices.MinFunc(d.others, d.compareLines)
 	if !yield(first) {
 		return
 	}
-	others := slices.DeleteFunc(d.others, func(l *line) bool { return l == first || l.at < 0 })
+	others := slices.DeleteFunc(d.others, func(l *line) bool { return l == first || d.first(l) == nil })
 	slices.SortFunc(others, d.compareLines)
 	for _, l := range others {
-		if l.at >= 0 && !yield(l) {
+		if d.first(l) != nil && !yield(l) {
 			return
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
@@ -75,7 +76,7 @@ func (d *desk) run() []types.UID {
 		}
 		entry := d.Enter(taken[0])
 		if !gang.MayFit(entry.Job, d.state.Totals()) {
-			d.Refused(taken[0], noRoom, time.Time{})
+			d.Refused(taken[0], dispatch.Refusal{Reason: noRoom})
 			continue
 		}
 		leads = append(leads, taken[0])

@@ -53,9 +53,12 @@ func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 func (d *Dispatcher) appointments() []time.Time {
 	var times []time.Time
 	for _, l := range d.lots {
-		if (l.parked || d.held[l]) && !l.notBefore.IsZero() {
+		if (l.stage == parked || l.stage == held) && !l.notBefore.IsZero() {
 			times = append(times, l.notBefore)
 		}
+	}
+	if wait := d.untilRetry(); wait < idleWait {
+		times = append(times, d.cfg.Clock.Now().Add(wait))
 	}
 	if at := d.cfg.Policies.Again(); !at.IsZero() {
 		times = append(times, at)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/caldera-scheduler/caldera/pkg/gang/room"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
@@ -65,13 +66,15 @@ func (d *Dispatcher) adopt() {
 	}
 	d.adopting = nil
 	d.cfg.Rules = a.rules
-	d.lots, d.lines, d.held = map[lotKey]*lot{}, map[string]*line{}, map[*lot]bool{}
+	d.lots, d.lines, d.aside = map[lotKey]*lot{}, map[string]*line{}, noneAside()
+	d.index, d.askers, d.counted = room.New(d.cfg.Checks), map[*room.Shape]lotSet{}, false
+	d.retries, d.sensitive, d.unindexed = 0, 0, false
 	d.active, d.others = nil, nil
 	d.applying, d.asked = map[applicantKey]*applicants{}, false
 	d.expiries = map[model.JobKey]time.Time{}
 	d.loosened, d.freed = 0, 0
 	for key, w := range d.jobs {
-		w.lot, w.applied, w.at = nil, nil, -1
+		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
 		d.changed[key] = true
 	}
 	snapshot := d.cfg.State.Snapshot()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -89,7 +88,7 @@ func TestWhatWasFoundOutByOldRulesIsForgotten(t *testing.T) {
 		d.state.UpsertPod(memberOf("big", 0, "16"))
 		d.submit("big", 1, 1, "16")
 		d.Enter("small-0")
-		d.Refused("small-0", noRoom, time.Time{})
+		d.Refused("small-0", dispatch.Refusal{Reason: noRoom})
 		d.want()
 		told := len(d.reasons[keyOf("big")])
 		d.adopt(args("enqueue allocate", inGangs, inBounds))
@@ -98,7 +97,7 @@ func TestWhatWasFoundOutByOldRulesIsForgotten(t *testing.T) {
 			t.Error("a job that was let in has to ask again")
 		}
 		d.Enter("small-0")
-		d.Refused("small-0", noRoom, time.Time{})
+		d.Refused("small-0", dispatch.Refusal{Reason: noRoom})
 		d.want()
 		if got := d.reasons[keyOf("big")]; len(got) != told {
 			t.Errorf("a job that still waits for the same was told so again: %v", got)
@@ -107,7 +106,7 @@ func TestWhatWasFoundOutByOldRulesIsForgotten(t *testing.T) {
 		d.addNode("node-1", "32")
 		d.want("small-0")
 		d.Enter("small-0")
-		d.Refused("small-0", noRoom, time.Time{})
+		d.Refused("small-0", dispatch.Refusal{Reason: noRoom})
 		d.want("big-0")
 	})
 }

@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -15,18 +16,91 @@ import (
 // next takes the first job, of the first queue, that may fit and begins its turn.
 func (d *Dispatcher) next() *turn {
 	d.release()
-	if len(d.active) == 0 && len(d.held) == 0 {
+	d.beginPass()
+	if len(d.active) == 0 && len(d.aside[held]) == 0 {
 		return nil
 	}
+	d.retrying = d.allowance.left(d.cfg.Clock.Now())
 	totals := d.cfg.State.Totals()
+	if t := d.roomiest(totals); t != nil {
+		return t
+	}
 	for line := range d.linesInOrder {
-		for line.at >= 0 {
-			if t := d.try(line.ready.Top(), totals, false); t != nil {
+		for l := d.first(line); l != nil; l = d.first(line) {
+			if t := d.try(l, totals, false); t != nil {
 				return t
 			}
 		}
 	}
 	return d.lend(totals)
+}
+
+// beginPass begins the next pass when every lot that was woken has had its turn in this one.
+func (d *Dispatcher) beginPass() {
+	if d.retries > 0 || len(d.aside[postponed]) == 0 {
+		return
+	}
+	d.pass++
+	for l := range d.aside[postponed] {
+		d.move(l, ready)
+		d.makeReady(l)
+	}
+}
+
+// untilRetry is how long until lots may have turns that wait for the allowance.
+func (d *Dispatcher) untilRetry() time.Duration {
+	if d.retries == 0 && len(d.aside[postponed]) == 0 {
+		return idleWait
+	}
+	return d.allowance.until(d.cfg.Clock.Now())
+}
+
+// roomiest begins every second turn, while the allowance is spent, for the job with most places to spare: first plans, which are not put
+// off, may come to nothing one after the other, and what surely fits is not to wait for all of them. Of those whose places are not
+// counted yet the youngest is counted, so that whoever comes behind many is found.
+func (d *Dispatcher) roomiest(totals model.Totals) *turn {
+	if d.roomy = !d.roomy && !d.retrying; !d.roomy {
+		return nil
+	}
+	d.countRoom()
+	var most, youngest *lot
+	for _, line := range d.active {
+		for _, l := range line.ready.Items() {
+			switch {
+			case len(l.asks) == 0 && (youngest == nil || l.youngerThan(youngest)):
+				youngest = l
+			case len(l.asks) > 0 && (most == nil || l.roomierThan(most)):
+				most = l
+			}
+		}
+	}
+	if youngest != nil {
+		if d.follow(youngest); most == nil || youngest.roomierThan(most) {
+			most = youngest
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	return d.try(most, totals, false)
+}
+
+// roomierThan reports whether it is more likely that there is room for the lot's first job than for another's, as far as places are
+// counted: they tell most of pods that go by their nodes alone.
+func (l *lot) roomierThan(o *lot) bool {
+	if a, b := l.best().job.Traits == 0, o.best().job.Traits == 0; a != b {
+		return a
+	}
+	if a, b := l.spare(), o.spare(); a != b {
+		return a > b
+	}
+	return l.youngerThan(o)
+}
+
+// youngerThan compares the lots' first jobs.
+func (l *lot) youngerThan(o *lot) bool {
+	a, b := l.best().job, o.best().job
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID)) > 0
 }
 
 // try begins a turn for the first job of a lot. If it may not have one, the lot is no longer ready.
@@ -37,7 +111,7 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		return nil
 	}
 	limit := d.limited(w.job.Job, borrowing)
-	fits := d.cfg.MayFit(w.job.Job, totals)
+	fits := l.swept || l.lacks() == 0 && d.cfg.MayFit(w.job.Job, totals)
 	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
 	barred := limit != (model.Reason{}) && (fits || d.bounded(w.job.Job))
 	// The first attempt is a full plan even when it must fail: its reason says what is short where.
@@ -45,13 +119,14 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		if barred {
 			d.hold(l, limit)
 		} else {
-			d.park(l, l.reason, 0)
+			d.park(l, l.reason, false)
 		}
 		return nil
 	}
 	if reason := d.unanswered(w.job.Job, borrowing); !barred && reason != (model.Reason{}) {
-		d.park(l, reason, 0)
+		d.park(l, reason, false)
 		l.helps |= model.EvictionAnswered
+		d.expect(l)
 		return nil
 	}
 	if job := d.job(w.job.Key); job != nil {
@@ -63,6 +138,9 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 			}
 			if barred {
 				t.limit = limit
+			}
+			if l.retry {
+				d.cfg.Recorder.Retried()
 			}
 			return t
 		}
@@ -146,13 +224,12 @@ func (d *Dispatcher) queueOf(job *model.Job) *account.Queue {
 
 // hold sets a lot aside until its queue may have more room.
 func (d *Dispatcher) hold(l *lot, reason model.Reason) {
-	d.unready(l)
 	d.cfg.Recorder.Parked(reason.Kind)
-	d.held[l] = true
-	l.notBefore = time.Time{}
 	job := l.best().job.Job
+	d.setAside(l, held, helpedBy(l.best()))
 	l.outgrows = d.cfg.Policies.Outgrows(d.queueOf(job), job)
 	d.give(l, reason)
+	d.expect(l)
 }
 
 // withheld says why somebody outside keeps the job's queue from turns. Pods that ask for nothing are kept from nothing.
@@ -165,8 +242,9 @@ func (d *Dispatcher) withheld(job *model.Job) model.Reason {
 
 // withhold sets a lot aside until somebody outside has answered, or answers otherwise. Evictions do not help it.
 func (d *Dispatcher) withhold(l *lot, reason model.Reason) {
-	d.unready(l)
-	l.parked, l.helps, l.checks, l.notBefore = true, model.OutsideAnswered, 0, time.Time{}
+	d.setAside(l, parked, model.OutsideAnswered)
+	l.checks = 0
+	d.expect(l)
 	if reason.Kind != model.Unanswered {
 		d.cfg.Recorder.Parked(reason.Kind)
 		d.give(l, reason)
@@ -180,8 +258,8 @@ func (d *Dispatcher) release() {
 		return
 	}
 	d.loosened = loosened
-	for l := range d.held {
-		delete(d.held, l)
+	for l := range d.aside[held] {
+		d.move(l, ready)
 		d.makeReady(l)
 	}
 }
@@ -190,7 +268,7 @@ func (d *Dispatcher) release() {
 // two such gangs would otherwise keep each other waiting on an idle cluster. The queue's other limits stand.
 func (d *Dispatcher) lend(totals model.Totals) *turn {
 	var first *lot
-	for l := range d.held {
+	for l := range d.aside[held] {
 		if !l.outgrows || d.limited(l.best().job.Job, true) != (model.Reason{}) {
 			continue
 		}
@@ -201,7 +279,7 @@ func (d *Dispatcher) lend(totals model.Totals) *turn {
 	if first == nil {
 		return nil
 	}
-	delete(d.held, first)
+	d.move(first, ready)
 	d.makeReady(first)
 	return d.try(first, totals, true)
 }

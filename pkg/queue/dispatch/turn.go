@@ -37,6 +37,9 @@ type turn struct {
 	limit model.Reason
 	// fragile: no member may bind before all are reserved.
 	fragile bool
+	// planning is when the lead began to plan, placesThen how many places there were for the turn's job as far as they were counted.
+	planning   time.Time
+	placesThen int
 	// events are those that happened since the turn began; a plan made before them may have missed them.
 	events model.Event
 	// disturbed are those of them that others caused.

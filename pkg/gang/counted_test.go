@@ -1,0 +1,53 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang/room"
+)
+
+// TestWhatAPlanPlacesHasPlaces: jobs for which the count of places leaves too few are not planned, so it must never leave out a node on
+// which a plan would place a task. Nodes that filters refused in a plan that came to nothing stay refused while nothing changes.
+func TestWhatAPlanPlacesHasPlaces(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := drawWorld(t, r)
+		size := rapid.IntRange(1, 24).Draw(r, "size")
+		least := rapid.IntRange(1, size).Draw(r, "least")
+		job := w.job(gangOf("train", least, size, "1", append([]func(int, *corev1.Pod){labelledAlike}, drawPods(r)...)...))
+		index := room.New(func(string) room.Checks {
+			return room.Checks{Resources: true, Affinity: true, Taints: true, Unschedulable: true}
+		})
+		index.Reset(w.state.Rooms())
+		plan := w.plan(t, job)
+		places := 0
+		for _, d := range job.Pending {
+			shape := index.Follow(d.Shape, d.Pod, d.Request)
+			index.Veto(shape, plan.Vetoed[d.Shape])
+			places += min(d.Count, shape.Places())
+		}
+		if len(plan.Placements) > 0 && (places < least || len(plan.Vetoed) > 0) {
+			r.Fatalf("%d tasks are placed, %d must be, and there are %d places, with vetoes %v", len(plan.Placements), least, places, plan.Vetoed)
+		}
+		if len(plan.Placements) > 0 || plan.Labels {
+			return
+		}
+		// Others that ask for the same, with labels that nobody selects, are refused, too.
+		like := w.job(gangOf("other", least, size, "1", append([]func(int, *corev1.Pod){labelledAlike}, func(i int, p *corev1.Pod) {
+			original := job.Tasks[i].Pod
+			p.Spec, p.Labels = *original.Spec.DeepCopy(), map[string]string{"job-name": fmt.Sprint("other-", i)}
+			for key, value := range original.Labels {
+				p.Labels[key] = value
+			}
+		})...))
+		if again := w.plan(t, like); len(again.Placements) > 0 {
+			r.Fatalf("a job is refused, %q, and one that differs in labels is placed", plan.Reason.Text())
+		}
+	})
+}

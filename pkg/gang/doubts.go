@@ -1,0 +1,65 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"slices"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// doubts tell what the refusal of an attempt went by.
+func (a *attempt) doubts() Doubts {
+	d := Doubts{}
+	for _, c := range a.classes {
+		labels := c.goesByLabels()
+		d.Labels = d.Labels || labels
+		d.NoRoomNeeded = d.NoRoomNeeded || c.checkedRequests && !c.trustRequests
+		if labels || !c.goesByNode() {
+			continue
+		}
+		if d.Vetoed == nil {
+			d.Vetoed = map[model.Class][]string{}
+		}
+		for _, node := range c.vetoed {
+			d.Vetoed[c.task.Shape] = append(d.Vetoed[c.task.Shape], a.overlay.nodes[node].Node().Name)
+		}
+	}
+	return d
+}
+
+// asksOutside reports whether somebody is asked about the pods of whom it is not known what they go by.
+func (c *class) asksOutside() bool {
+	p := c.attempt.planner
+	return p.ByLabels() || slices.ContainsFunc(p.Framework.Extenders(), func(e fwk.Extender) bool { return e.IsInterested(c.pod) })
+}
+
+// goesByLabels reports whether pods of the class, but with other labels or in another namespace, may be told otherwise.
+func (c *class) goesByLabels() bool {
+	if c.asksOutside() || dependence(c.state)&(OnPodsElsewhere|OnJob) != 0 {
+		return true
+	}
+	if c.dismissed() {
+		return c.dismisser == interPodAffinity || c.dismisser == podTopologySpread
+	}
+	skipped := c.state.GetSkipFilterPlugins()
+	switch {
+	case !skipped.Has(podTopologySpread) && len(c.pod.Spec.TopologySpreadConstraints) == 0:
+		// The profile has constraints of its own for the pod.
+		return true
+	case skipped.Has(interPodAffinity) && len(c.attempt.overlay.repelling) == 0:
+		return false
+	}
+	return len(c.podInfo.GetRequiredAffinityTerms())+len(c.podInfo.GetRequiredAntiAffinityTerms()) == 0 ||
+		slices.ContainsFunc(c.refusals.byNode, func(reasons []string) bool {
+			return slices.Contains(reasons, repelledByOthers)
+		})
+}
+
+// goesByNode reports whether the filters decide by the node and the pod's spec alone.
+func (c *class) goesByNode() bool {
+	return c.task.Traits == 0 && !c.looksAround && !c.canFail && !c.dismissed() && c.attempt.evictor == nil && len(c.attempt.nominated) == 0
+}

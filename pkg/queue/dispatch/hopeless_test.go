@@ -1,0 +1,252 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+// planCost is how long a plan takes in these tests.
+const planCost = 10 * time.Millisecond
+
+// server leads turns one after the other, as a scheduler would: jobs whose names begin with "hopeless" are refused, others are placed.
+type server struct {
+	*desk
+	// plans counts the plans that came to nothing, bound is when other jobs were placed.
+	plans int
+	bound map[string]time.Time
+	// refusal is what hopeless jobs are told.
+	refusal dispatch.Refusal
+}
+
+// serve leads turns for so long.
+func (s *server) serve(d time.Duration) {
+	s.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		led := s.take()
+		if len(led) == 0 {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		for _, uid := range led {
+			s.lead(uid)
+		}
+	}
+}
+
+func (s *server) lead(uid types.UID) {
+	entry := s.Enter(uid)
+	if entry.Verdict != dispatch.Lead {
+		return
+	}
+	time.Sleep(planCost)
+	if strings.HasPrefix(entry.Job.Key.Name, "hopeless") {
+		s.plans++
+		s.Refused(uid, s.refusal)
+		return
+	}
+	s.planFor(entry.Job, []types.UID{uid})
+	s.place(uid)
+	s.bound[entry.Job.Key.Name] = time.Now()
+}
+
+// job submits a single pod.
+func (s *server) job(name string, age int, change func(*corev1.Pod)) {
+	s.state.UpsertGroup(keyOf(name), &model.Group{
+		UID: types.UID(name), Queue: model.DefaultQueue, MinMember: 1, Created: epoch.Add(-time.Duration(age) * time.Minute),
+	})
+	p := memberOf(name, 0, "1m")
+	change(p)
+	s.state.UpsertPod(p)
+}
+
+// probe submits a job that fits, behind all others in order, and returns how long it waits.
+func (s *server) probe(name string) time.Duration {
+	s.t.Helper()
+	created := time.Now()
+	s.job(name, 0, func(*corev1.Pod) {})
+	s.serve(500 * time.Millisecond)
+	at, ok := s.bound[name]
+	if !ok {
+		s.t.Fatalf("%s has no node after half a second", name)
+	}
+	return at.Sub(created)
+}
+
+func newServer(t *testing.T) *server {
+	return &server{desk: newDesk(t), bound: map[string]time.Time{}, refusal: dispatch.Refusal{Reason: noRoom}}
+}
+
+// asksApart makes the pods of hopeless jobs differ in what they ask for.
+func asksApart(i int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: fmt.Sprintf("key-%d", i)}}
+	}
+}
+
+// TestHopelessJobsLeaveTheTurnsToOthers has 500 jobs of as many shapes that seem to have room and are refused all the same, while pods
+// come and go on the nodes.
+func TestHopelessJobsLeaveTheTurnsToOthers(t *testing.T) {
+	for name, shape := range map[string]func(i int) func(*corev1.Pod){
+		"that go by their nodes": asksApart,
+		"that go by other pods": func(i int) func(*corev1.Pod) {
+			return func(p *corev1.Pod) {
+				p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+					{TopologyKey: fmt.Sprintf("zone-%d", i)},
+				}}}
+			}
+		},
+		"that name volumes": func(i int) func(*corev1.Pod) {
+			return func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+					ClaimName: fmt.Sprintf("missing-%d", i),
+				}}}}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t)
+				for i := range 500 {
+					s.job(fmt.Sprintf("hopeless-%d", i), 9, shape(i))
+				}
+				// Their first plans alternate with those of others.
+				if waited := s.probe("first"); waited > 10*planCost {
+					t.Errorf("the first probe waited %s", waited)
+				}
+				s.serve(6 * time.Second)
+				if s.plans < 500 {
+					t.Fatalf("%d of 500 jobs had a first plan", s.plans)
+				}
+				stop, stopped := make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(stopped)
+					for i := 0; ; i++ {
+						select {
+						case <-stop:
+							return
+						case <-time.After(50 * time.Millisecond):
+						}
+						other := memberOf("other", i%2, "1")
+						other.Spec.NodeName = "node-0"
+						s.state.UpsertPod(other)
+						time.Sleep(5 * time.Millisecond)
+						s.state.DeletePod(other.UID)
+					}
+				}()
+				defer func() {
+					close(stop)
+					<-stopped
+				}()
+				before, began := s.plans, time.Now()
+				for i := range 10 {
+					if waited := s.probe(fmt.Sprintf("probe-%d", i)); waited > 8*planCost {
+						t.Errorf("probe %d waited %s", i, waited)
+					}
+				}
+				spent := time.Duration(s.plans-before) * planCost
+				if part := spent.Seconds() / time.Since(began).Seconds(); part < 0.02 || part > 0.15 {
+					t.Errorf("plans that came to nothing took %.2f of the time, want about a tenth", part)
+				}
+			})
+		})
+	}
+}
+
+// TestJobsThatDifferInLabelsAreParkedTogether: pods of Jobs have a label of their own each.
+func TestJobsThatDifferInLabelsAreParkedTogether(t *testing.T) {
+	label := func(i int) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels = map[string]string{"job-name": fmt.Sprint(i)} }
+	}
+	for name, tc := range map[string]struct {
+		refusal dispatch.Refusal
+		want    int
+	}{
+		"one plan answers for all":                        {dispatch.Refusal{Reason: noRoom}, 1},
+		"each is asked where somebody goes by the labels": {dispatch.Refusal{Reason: noRoom, Exact: true}, 30},
+		"a stale cache is asked again":                    {dispatch.Refusal{Reason: noRoom, Stale: true}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t)
+				s.refusal = tc.refusal
+				for i := range 30 {
+					s.job(fmt.Sprintf("hopeless-%d", i), 9, label(i))
+				}
+				s.serve(3*time.Second + 500*time.Millisecond)
+				if s.plans != tc.want {
+					t.Errorf("%d plans, want %d", s.plans, tc.want)
+				}
+				for i := range 30 {
+					if told := s.last(fmt.Sprintf("hopeless-%d", i)); told != noRoom {
+						t.Errorf("job %d was told %v", i, told)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestAVetoHoldsUntilItsNodeChanges: filters refuse the only node with room; what happens on others is not worth a plan.
+func TestAVetoHoldsUntilItsNodeChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		s.addNode("node-1", "4")
+		for i := range 2 {
+			taken := memberOf("taken", i, "8")
+			taken.Spec.NodeName = fmt.Sprintf("node-%d", i)
+			s.state.UpsertPod(taken)
+		}
+		s.state.DeletePod("taken-0")
+		s.job("hopeless", 9, func(p *corev1.Pod) { p.Spec = memberOf("hopeless", 0, "1").Spec })
+		shape := s.state.Job(keyOf("hopeless")).Tasks[0].Shape
+		s.refusal.Vetoes = []dispatch.Veto{{Shape: shape, Nodes: []string{"node-0"}}}
+		want := func(what string, plans int) {
+			t.Helper()
+			s.serve(time.Second)
+			if s.plans != plans {
+				t.Errorf("%s: %d plans, want %d", what, s.plans, plans)
+			}
+		}
+		want("the job comes", 1)
+		s.addNode("node-2", "1")
+		want("a node comes", 2)
+		s.refusal.Vetoes[0].Nodes = append(s.refusal.Vetoes[0].Nodes, "node-2")
+		s.addNode("node-2", "2")
+		want("the node grows, and is vetoed", 3)
+		other := memberOf("other", 0, "1")
+		other.Spec.NodeName = "node-1"
+		s.state.UpsertPod(other)
+		s.state.DeletePod("other-0")
+		want("a pod ends on a full node", 3)
+		s.addNode("node-0", "16")
+		want("the vetoed node grows", 4)
+	})
+}
+
+// TestASweepFindsWhatWasMissed: a parked job has a turn now and then though nothing happened.
+func TestASweepFindsWhatWasMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		s.job("hopeless", 9, asksApart(0))
+		s.serve(time.Second)
+		for _, want := range []int{1, 2} {
+			if s.plans != want {
+				t.Errorf("%d plans, want %d", s.plans, want)
+			}
+			time.Sleep(10 * time.Minute)
+			s.serve(time.Second)
+		}
+	})
+}

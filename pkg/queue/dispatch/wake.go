@@ -1,0 +1,164 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// A lot that was refused is parked until something that can help it happens. For most that is room on nodes, which is counted by shape:
+// what happens on nodes that do not take a shape, or leave too few places for it, wakes nobody. A lot that is refused though the count
+// says that there is room is doubted from then on: it has its turns within an allowance.
+
+// settle are the delays after an event at which a lot that goes by more than nodes, and still does not fit, is tried again. The model
+// and the scheduler's cache learn of an event independently: a plan can be made with a cache that does not have it yet.
+var settle = []time.Duration{time.Second, 100 * time.Millisecond}
+
+// sweepAfter is after how long without a turn a parked lot has one though nothing happened. A job that is placed by it shows that
+// something was missed.
+const sweepAfter = 5 * time.Minute
+
+const (
+	// byRoom are the events that the count of places tells more of.
+	byRoom = model.RoomMade | model.NodeChanged
+	// certain are those after which it is decided anew whether a lot may have a turn at all, whatever the nodes hold.
+	certain = model.OutsideAnswered | model.EvictionAnswered
+)
+
+// revive wakes the lots that something may have helped, and returns how long until a time set for one comes.
+func (d *Dispatcher) revive() time.Duration {
+	now := d.cfg.Clock.Now()
+	d.countRoom()
+	stir, sweep := d.stir(now), d.sweep(now)
+	if others := d.events &^ byRoom; others&d.sensitive != 0 || d.uncountable() || stir || sweep || !d.nextLook.After(now) {
+		d.lookAtAll(now, stir, sweep)
+	}
+	wake := min(idleWait, d.nextLook.Sub(now))
+	for _, w := range d.resting {
+		wake = min(wake, w.notBefore.Sub(now))
+	}
+	if d.stirred {
+		wake = min(wake, d.nextStir.Sub(now))
+	}
+	for _, at := range d.expiries {
+		wake = min(wake, max(0, at.Sub(now)))
+	}
+	if at := d.cfg.Policies.Again(); !at.IsZero() {
+		wake = min(wake, max(0, at.Sub(now)))
+	}
+	d.events, d.judged = 0, false
+	return wake
+}
+
+// uncountable reports whether what happened to nodes is more than what is counted: some lot goes by more, or all nodes may have changed.
+func (d *Dispatcher) uncountable() bool { return d.events&byRoom != 0 && (d.judged || d.unindexed) }
+
+// lookAtAll wakes what is set aside and may have been helped by something else than counted room, and notes when the next is to be woken
+// by the clock.
+func (d *Dispatcher) lookAtAll(now time.Time, stir, sweep bool) {
+	d.sensitive, d.unindexed, d.nextLook = 0, false, now.Add(idleWait)
+	for _, lots := range []lotSet{d.aside[parked], d.aside[held]} {
+		for l := range lots {
+			d.lookAt(l, now, stir, sweep)
+			d.expect(l)
+		}
+	}
+}
+
+// lookAt wakes one lot if it may have been helped.
+func (d *Dispatcher) lookAt(l *lot, now time.Time, stir, sweep bool) {
+	happened := d.events & l.helps
+	if !d.judged && l.indexed() {
+		happened &^= byRoom
+	}
+	switch {
+	case happened&certain != 0:
+		d.wakeLot(l, true)
+	case happened != 0 && (l.stage == held || l.lacks() == 0):
+		l.checks = len(settle)
+		d.wakeLot(l, false)
+	case stir && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(now):
+		d.wakeLot(l, false)
+	case sweep && l.stage == parked && now.Sub(l.refusedAt) >= sweepAfter:
+		l.swept = true
+		d.wakeLot(l, false)
+	}
+}
+
+// expect notes what a lot that is set aside waits for.
+func (d *Dispatcher) expect(l *lot) {
+	if l.stage != parked && l.stage != held {
+		return
+	}
+	d.sensitive |= l.helps &^ byRoom
+	d.unindexed = d.unindexed || l.stage == parked && l.helps&byRoom != 0 && !l.indexed()
+	if !l.notBefore.IsZero() && l.notBefore.Before(d.nextLook) {
+		d.nextLook = l.notBefore
+	}
+}
+
+// sweep reports whether parked lots are to be looked at that had no turn for long.
+func (d *Dispatcher) sweep(now time.Time) bool {
+	if d.swept.IsZero() {
+		d.swept = now
+	}
+	if now.Sub(d.swept) < sweepAfter {
+		return false
+	}
+	d.swept = now
+	return true
+}
+
+// wakeLot lets a lot that is set aside have turns. Surely: what it lacked is there, as far as that can be told; else, and if that proved
+// wrong before, it has them within the allowance, and not in the pass in which it was refused.
+func (d *Dispatcher) wakeLot(l *lot, surely bool) {
+	l.retry = !(surely && l.doubts == 0) && l.reason.FromNodes && l.best().job.Counts.Nominated == 0
+	if l.retry && l.pass == d.pass {
+		d.move(l, postponed)
+		return
+	}
+	d.move(l, ready)
+	d.makeReady(l)
+}
+
+// move puts a lot into another stage.
+func (d *Dispatcher) move(l *lot, s stage) {
+	if l.stage != ready {
+		delete(d.aside[l.stage], l)
+	}
+	if l.stage = s; s != ready {
+		d.aside[s][l] = true
+	}
+}
+
+// lotSet is a set of lots.
+type lotSet map[*lot]bool
+
+// setAside takes a lot's turns away until it is woken.
+func (d *Dispatcher) setAside(l *lot, s stage, helps model.Event) {
+	d.unready(l)
+	d.move(l, s)
+	l.helps, l.retry, l.notBefore = helps, false, time.Time{}
+	l.pass, l.refusedAt = d.pass, d.cfg.Clock.Now()
+}
+
+// park sets a lot aside until something happens that can help it. Missed: it happened already, while its plan was made.
+func (d *Dispatcher) park(l *lot, reason model.Reason, missed bool) {
+	if l == nil {
+		return
+	}
+	d.cfg.Recorder.Parked(reason.Kind)
+	d.setAside(l, parked, helpedBy(l.best()))
+	if missed && !l.indexed() {
+		l.checks = len(settle)
+	}
+	if l.checks > 0 {
+		l.checks--
+		l.notBefore = d.cfg.Clock.Now().Add(settle[l.checks])
+	}
+	d.give(l, reason)
+	d.expect(l)
+}
