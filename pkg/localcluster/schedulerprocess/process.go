@@ -145,6 +145,9 @@ func adapt(o Options) ([]byte, error) {
 	return yaml.Marshal(config)
 }
 
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
