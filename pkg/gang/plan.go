@@ -114,9 +114,7 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 	if !a.quota.met() || len(a.placed) == 0 || !a.affords() {
 		return Plan{Reason: a.reason(), Doubts: a.doubts(), fit: max(len(a.placed), a.bound)}, a.remembered, nil
 	}
-	if err := a.placeFollowers(ctx, r.Followers); err != nil {
-		return Plan{}, false, err
-	}
+	a.placeFollowers(ctx, r.Followers)
 	p.memo.keep(a)
 	return Plan{Placements: a.placed, Fragile: a.fragile}, a.remembered, nil
 }
@@ -235,20 +233,19 @@ func (a *attempt) pass(ctx context.Context, tasks []*model.Task) (left []*model.
 	return left, nil
 }
 
-// placeFollowers places the tasks of other jobs until there is no room for one. What may be refused a reservation does not follow, because
-// all members of its turn would wait for it.
-func (a *attempt) placeFollowers(ctx context.Context, jobs []*model.Job) error {
+// placeFollowers places the tasks of other jobs until there is no room for one, or a plugin fails: that is for its own turn to find, and
+// to be charged with. What may be refused a reservation does not follow, because all members of its turn would wait for it.
+func (a *attempt) placeFollowers(ctx context.Context, jobs []*model.Job) {
 	for _, job := range jobs {
 		t := job.Tasks[0]
 		if a.fragile || a.later || a.planner.ReservationCanFail(t.Pod) {
-			return nil
+			return
 		}
 		a.job, a.arrangement = job, a.planner.Arrange(job)
 		if ok, err := a.place(ctx, t); err != nil || !ok {
-			return err
+			return
 		}
 	}
-	return nil
 }
 
 // allows reports whether the queue's budget has room for a task.

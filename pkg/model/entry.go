@@ -115,6 +115,9 @@ func (e *entry) count(t *Task, n int) {
 	if e.job.Roles[i].add(t, n); e.job.Roles[i].Counts == (Counts{}) {
 		e.job.Roles = slices.Delete(e.job.Roles, i, i+1)
 	}
+	if t.HeldBy != "" {
+		e.job.HeldBy = t.HeldBy
+	}
 	if t.Placeable() {
 		i, ok := findDemand(e.job.Pending, t.Class)
 		if !ok {

@@ -86,6 +86,8 @@ type Counts struct {
 	PendingBestEffort int
 	// PendingGated tasks carry scheduling gates.
 	PendingGated int
+	// PendingHeld tasks are those of PendingGated that a plugin keeps out of the scheduling queue.
+	PendingHeld int
 	// ReleasingPlaced tasks are terminating on a node.
 	ReleasingPlaced int
 	// Nominated tasks are Pending, and room is kept for them until victims have left it (Volcano's Pipelined).
@@ -96,6 +98,9 @@ func (c *Counts) add(t *Task, n int) {
 	c.ByStatus[t.Status] += n
 	if t.Nominated != "" {
 		c.Nominated += n
+	}
+	if t.Status == Pending && t.HeldBy != "" {
+		c.PendingHeld += n
 	}
 	switch {
 	case t.Status == Pending && t.Gated:
@@ -215,6 +220,8 @@ type Job struct {
 	Pending []Demand
 	// Traits are all traits of the job's placeable tasks.
 	Traits Traits
+	// HeldBy is the plugin that was last found to keep a task out of the scheduling queue.
+	HeldBy string
 	// Tasks are all tasks, in no particular order.
 	Tasks []*Task
 }
@@ -382,6 +389,11 @@ func (j *Job) gated(roles map[string]int) Reason {
 	}
 	if !short {
 		return Reason{}
+	}
+	if held := j.Counts.PendingHeld; held > 0 {
+		return Reason{Kind: SchedulingGated, Subject: j.HeldBy, Message: fmt.Sprintf(
+			"%d of %d pods are kept out of the scheduling queue by plugin %s: create what they name and is missing, such as a resource claim",
+			held, j.Counts.Total(), j.HeldBy)}
 	}
 	return Reason{Kind: SchedulingGated, Message: fmt.Sprintf(
 		"%d of %d pods carry scheduling gates", j.Counts.PendingGated, j.Counts.Total())}

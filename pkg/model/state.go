@@ -144,8 +144,8 @@ func (t *Task) after(before *Task) *Task {
 	switch {
 	case before.Status == Allocated && t.Status == Pending:
 		return t.with(Allocated, before.Node)
-	case before.Nominated != "" && t.Status == Pending:
-		return t.nominated(before.Nominated)
+	case t.Status == Pending && (before.Nominated != "" || before.HeldBy != ""):
+		return t.nominated(before.Nominated).held(before.HeldBy)
 	case before.Evicting && (t.Status == Running || t.Status == Bound):
 		return t.evicting()
 	}
@@ -210,6 +210,16 @@ func (s *State) Forget(uid types.UID) Change {
 			t = t.with(Pending, "")
 			s.putTask(t, c)
 			s.account(t, c)
+		}
+	})
+}
+
+// Hold records that a plugin keeps a task out of the scheduling queue, as a scheduling gate would; empty: none does any more. It does
+// nothing for a task that is unknown or does not wait.
+func (s *State) Hold(uid types.UID, plugin string) Change {
+	return s.write(func(c *Change) {
+		if t := s.task(uid); t != nil && t.Status == Pending && t.HeldBy != plugin {
+			s.putTask(t.held(plugin), c)
 		}
 	})
 }

@@ -87,6 +87,8 @@ type Task struct {
 	Gated bool
 	// QueueGated: the only gate is Volcano's queue gate, which opens when the queue has room for the pod.
 	QueueGated bool
+	// HeldBy is the plugin that keeps the pod out of the scheduling queue, as a scheduling gate would; empty for none.
+	HeldBy string
 	// BestEffort: the pod asks for nothing but a pod slot.
 	BestEffort bool
 	// Problem says what is wrong with the pod's annotations and what to change; empty when nothing is.
@@ -114,6 +116,13 @@ func (t *Task) with(status Status, node string) *Task {
 func (t *Task) nominated(node string) *Task {
 	c := *t
 	c.Nominated = node
+	return &c
+}
+
+// held returns a copy of a Pending task that a plugin keeps out of the scheduling queue; of one that none does, if that is empty.
+func (t *Task) held(by string) *Task {
+	c := *t
+	c.HeldBy, c.Gated = by, by != "" || len(t.Pod.Spec.SchedulingGates) > 0
 	return &c
 }
 

@@ -21,12 +21,10 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/term"
 	"k8s.io/component-base/version/verflag"
-	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
@@ -168,15 +166,4 @@ func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
 func Adapt(e *engine.Engine, sched *scheduler.Scheduler) {
 	lobby.Install(e, sched)
 	shortcut.Install(e, sched)
-	leadWhenScheduling(e, sched)
-}
-
-// leadWhenScheduling lets the engine act from the moment the scheduler asks for its first pod, which it does as soon
-// as it leads. Upstream has no other sign of it.
-func leadWhenScheduling(e *engine.Engine, sched *scheduler.Scheduler) {
-	next := sched.NextEntity
-	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
-		e.Lead()
-		return next(logger)
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -47,8 +48,8 @@ type Engine struct {
 	options Options
 	// handle is the profile through which the engine acts; nil before Start.
 	handle framework.Framework
-	// activate moves pods to the active queue; nil before Start.
-	activate func(klog.Logger, map[string]*corev1.Pod)
+	// activate moves pods to the active queue, and tells which are not there then; nil before Start.
+	activate func(klog.Logger, []*corev1.Pod) []dispatch.Standing
 	// rules are those in force; none before Configure.
 	rules    atomic.Pointer[Rules]
 	complete chan struct{}
@@ -136,9 +137,17 @@ func (e *Engine) Attach(handle framework.Framework) {
 func (e *Engine) Start() error { return e.start() }
 
 // ActivateBy has pods moved to the active queue by another function than the handle's. It must be called before the scheduler runs.
-func (e *Engine) ActivateBy(activate func(klog.Logger, map[string]*corev1.Pod)) {
+func (e *Engine) ActivateBy(activate func(klog.Logger, []*corev1.Pod) []dispatch.Standing) {
 	e.activate = activate
 }
+
+// Pods lists the pods that the scheduler's informer has. It must not be called before Start.
+func (e *Engine) Pods() corelisters.PodLister {
+	return e.handle.SharedInformerFactory().Core().V1().Pods().Lister()
+}
+
+// Batch reports whether a pod belongs to a batch profile.
+func (e *Engine) Batch(pod *corev1.Pod) bool { return e.State.Schedules(pod.Spec.SchedulerName) }
 
 // Holds reports whether a pod waits for the turn of its job: it belongs to a batch profile, and there is no turn that includes it.
 func (e *Engine) Holds(pod *corev1.Pod) bool {
@@ -184,7 +193,11 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	if err != nil {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
-	e.Writer, e.handle, e.activate = writer, handle, handle.Activate
+	e.Writer, e.handle = writer, handle
+	e.activate = func(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
+		handle.Activate(logger, byName(pods))
+		return nil
+	}
 	rules := e.rules.Load()
 	rules.use(e.joined)
 	if err := rules.check(e.evictionArgs != nil); err != nil {
@@ -198,7 +211,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Outsized: gang.Outsized,
 		Checks:   e.checks,
 		Lead:     func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
-		Activate: func(pods []*corev1.Pod) { e.activate(logger, byName(pods)) },
+		Activate: func(pods []*corev1.Pod) []dispatch.Standing { return e.activate(logger, pods) },
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:   writer.Waits,
 		Fault:    writer.QueueFault,

@@ -142,6 +142,8 @@ func endsTurns(order []string) bool {
 	return len(order) > 0 && order[0] == Name && !slices.Contains(order, names.Reclaim)
 }
 
+const turnOver = "the turn of its job is over"
+
 // pinKey is where a cycle's pin is kept.
 const pinKey fwk.StateKey = Name + "/pin"
 
@@ -179,7 +181,7 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 		}
 		entry.Node = node
 	default:
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the turn of its job is over")
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, turnOver)
 	}
 	state.Write(pinKey, &pin{node: entry.Node, turn: entry.Turn, hushed: pl.args.ScheduledEvents == config.PerGang && pl.starts(pod)})
 	return &fwk.PreFilterResult{NodeNames: sets.New(entry.Node)}, nil
@@ -282,9 +284,14 @@ func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// Reserve records in the model that the pod holds its node.
+// Reserve records in the model that the pod holds its node. A pod whose turn was broken off since its cycle began gets none: the members
+// that were to start with it do not.
 func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
-	if !gang.Planning(state) {
+	switch {
+	case gang.Planning(state):
+	case !pl.engine.Dispatcher.MayReserve(pod.UID, nodeName):
+		return fwk.NewStatus(fwk.Unschedulable, turnOver)
+	default:
 		pl.engine.State.Assume(pod.UID, nodeName)
 	}
 	return nil
@@ -293,8 +300,8 @@ func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 // Unreserve takes the reservation back and has the job planned again.
 func (pl *Gang) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
 	if !gang.Planning(state) {
+		pl.engine.Dispatcher.Unreserved(pod.UID, model.JobOf(pod))
 		pl.engine.State.Forget(pod.UID)
-		pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))
 	}
 }
 
@@ -317,8 +324,11 @@ func (pl *Gang) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	}
 	defer pl.slots.release()
 	status := pl.binder.Bind(ctx, state, pod, nodeName)
-	if p.hushed && status.IsSuccess() {
-		pl.engine.Hush(pod.UID)
+	if status.IsSuccess() {
+		pl.engine.Dispatcher.Bound(model.JobOf(pod))
+		if p.hushed {
+			pl.engine.Hush(pod.UID)
+		}
 	}
 	return status
 }

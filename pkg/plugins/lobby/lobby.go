@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -24,13 +25,17 @@ import (
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// Install puts a lobby before the queue of a scheduler that does not run yet.
+// Install puts a lobby before the queue of a scheduler that does not run yet, and has the turns of jobs handed over where pods are taken
+// from the queue.
 func Install(e *engine.Engine, sched *scheduler.Scheduler) {
 	l := newLobby(sched.SchedulingQueue, e.Holds, schedulermetrics.NewGatedEntitiesRecorder())
+	l.seen, l.pods = e.Dispatcher.Seen, e.Pods()
 	sched.SchedulingQueue = l
-	e.ActivateBy(l.Activate)
+	e.ActivateBy(l.offer)
+	handOver(e, sched, l)
 }
 
 // lobby is a scheduling queue whose batch pods wait in front of it.
@@ -40,6 +45,9 @@ type lobby struct {
 	holds func(*corev1.Pod) bool
 	// gated counts pods behind a gate, as the queue does with its own.
 	gated schedulermetrics.MetricRecorder
+	// seen is told of each pod that comes to wait; pods lists them as the informer last had them.
+	seen func(types.UID)
+	pods corelisters.PodLister
 
 	// mu guards waiting, and is held while a pod goes from there to the queue, so that nothing that happens to it is lost.
 	mu      sync.Mutex
@@ -47,7 +55,7 @@ type lobby struct {
 }
 
 func newLobby(inner queue.SchedulingQueue, holds func(*corev1.Pod) bool, gated schedulermetrics.MetricRecorder) *lobby {
-	return &lobby{SchedulingQueue: inner, holds: holds, gated: gated, waiting: map[types.UID]*corev1.Pod{}}
+	return &lobby{SchedulingQueue: inner, holds: holds, gated: gated, seen: func(types.UID) {}, waiting: map[types.UID]*corev1.Pod{}}
 }
 
 // onePod is what the metrics count.
@@ -65,10 +73,50 @@ func (l *lobby) Add(ctx context.Context, pod *corev1.Pod) {
 		l.SchedulingQueue.Add(ctx, pod)
 		return
 	}
+	l.put(pod)
+}
+
+// put has a pod wait. The lock is held.
+func (l *lobby) put(pod *corev1.Pod) {
 	if _, known := l.waiting[pod.UID]; !known {
 		l.gated.Add(onePod{})
 	}
 	l.waiting[pod.UID] = pod
+	l.seen(pod.UID)
+}
+
+// recall puts a pod back that was taken from the queue and has no part in a turn.
+func (l *lobby) recall(logger klog.Logger, pod *corev1.Pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.SchedulingQueue.Done(pod.UID)
+	latest, err := l.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || latest.UID != pod.UID || latest.Spec.NodeName != "" || latest.DeletionTimestamp != nil {
+		logger.V(4).Info("A pod that was taken from the queue does not wait any more", "pod", klog.KObj(pod))
+		l.seen(pod.UID)
+		return
+	}
+	l.put(latest)
+}
+
+// offer moves pods to the active queue, and tells which of them are not there then.
+func (l *lobby) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
+	named := make(map[string]*corev1.Pod, len(pods))
+	for _, pod := range pods {
+		named[pod.Namespace+"/"+pod.Name] = pod
+	}
+	l.Activate(logger, named)
+	var standings []dispatch.Standing
+	for _, pod := range pods {
+		info, known := l.SchedulingQueue.GetPod(pod.Name, pod.Namespace, nil)
+		switch {
+		case !known || info.Pod.UID != pod.UID:
+			standings = append(standings, dispatch.Standing{Pod: pod.UID})
+		case info.GatingPlugin != "":
+			standings = append(standings, dispatch.Standing{Pod: pod.UID, GatedBy: info.GatingPlugin})
+		}
+	}
+	return standings
 }
 
 // take takes a pod out of the lobby if it is there. The lock is held.

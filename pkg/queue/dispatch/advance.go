@@ -15,55 +15,91 @@ import (
 // idleWait is how long Run sleeps when no time is set for anything.
 const idleWait = time.Hour
 
-// advance takes in what happened and begins the next turn if none is on; if turns only begin in steps, in a step. It
+// mostPicked is how many turns in a row may end at once because another plugin holds their leads, before others have a say.
+const mostPicked = 64
+
+// advance takes in what happened and begins the next turn if none is on and no cycle is; if turns only begin in steps, in a step. It
 // returns when it wants to be called again though nothing happens.
 func (d *Dispatcher) advance(step bool) time.Duration {
+	for range mostPicked {
+		wake, again := d.advanceOnce(step)
+		if !again {
+			return wake
+		}
+	}
+	d.wake()
+	return 0
+}
+
+// advanceOnce reports, too, whether the turn that it began was over at once.
+func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 	d.mu.Lock()
 	var activate []*corev1.Pod
-	wake := idleWait
-	switch {
-	case !d.running:
-	case d.turn != nil:
+	wake = idleWait
+	began := false
+	if d.running && d.turn != nil {
 		activate, wake = d.watch()
 	}
 	if d.turn == nil {
 		d.adopt()
 	}
-	if d.running && d.turn == nil && (step || !d.stepped) {
+	if d.running && d.turn == nil && !d.cycling && (step || !d.stepped) {
 		d.takeIn()
 		d.askAgain()
 		d.admit()
 		wake = d.revive()
 		if t := d.next(); t != nil {
-			d.turn = t
+			d.turn, began = t, true
 			activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
 		} else {
 			wake = min(wake, d.untilRetry())
 		}
 	}
-	reports, settlements, admissions, faults := d.reports, d.settlements, d.admissions, d.faults
-	d.reports, d.settlements, d.admissions, d.faults = nil, nil, nil, nil
-	d.telling++
+	number := d.turns
+	if d.turn != nil {
+		number = d.turn.number
+	}
+	out := d.take()
 	d.mu.Unlock()
-	for _, f := range faults {
-		d.cfg.Fault(f.queue, f.reason)
-	}
-	for _, a := range admissions {
-		d.cfg.State.Admit(a.job, a.admitted)
-	}
-	for _, s := range settlements {
-		d.cfg.Settle(s.members, s.bind)
-	}
-	for _, r := range reports {
-		d.cfg.Report(r.job, r.reason)
-	}
+	d.send(out)
 	if len(activate) > 0 {
-		d.cfg.Activate(activate)
+		d.activate(number, activate)
 	}
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.telling--
-	d.mu.Unlock()
-	return wake
+	return wake, began && d.turn == nil
+}
+
+// outgoing is what was decided under the lock and is told without it.
+type outgoing struct {
+	reports     []report
+	settlements []settlement
+	admissions  []admission
+	faults      []fault
+}
+
+// take returns what is to be told. The lock is held, and telling counts until it is told.
+func (d *Dispatcher) take() outgoing {
+	out := outgoing{reports: d.reports, settlements: d.settlements, admissions: d.admissions, faults: d.faults}
+	d.reports, d.settlements, d.admissions, d.faults = nil, nil, nil, nil
+	d.telling++
+	return out
+}
+
+func (d *Dispatcher) send(out outgoing) {
+	for _, f := range out.faults {
+		d.cfg.Fault(f.queue, f.reason)
+	}
+	for _, a := range out.admissions {
+		d.cfg.State.Admit(a.job, a.admitted)
+	}
+	for _, s := range out.settlements {
+		d.cfg.Settle(s.members, s.bind)
+	}
+	for _, r := range out.reports {
+		d.cfg.Report(r.job, r.reason)
+	}
 }
 
 // askAgain has those outside asked again whose time has come.
@@ -76,45 +112,29 @@ func (d *Dispatcher) askAgain() {
 
 // proceed begins the next turn from within a scheduling cycle.
 func (d *Dispatcher) proceed() {
-	if d.advance(false) < nudgeAfter {
+	if d.advance(false) < lookAfter {
 		// A time was set that comes before Run would look by itself.
 		d.wake()
 	}
 }
 
-// watch looks after a turn that stands still: its pods are activated once more, in the end it is abandoned.
-func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
-	t, now := d.turn, d.cfg.Clock.Now()
-	switch {
-	case now.Sub(t.progress) >= giveUpAfter:
-		d.end(TurnBroken)
-		if w := d.jobs[t.job]; w != nil {
-			d.rest(w)
-		}
-		return nil, 0
-	case now.Sub(t.progress) >= nudgeAfter && now.Sub(t.nudged) >= nudgeAfter:
-		t.nudged = now
-		if t.members == nil {
-			return []*corev1.Pod{t.lead}, nudgeAfter
-		}
-		for _, m := range t.members {
-			if !m.done {
-				activate = append(activate, m.pod)
-			}
-		}
+// keyOf is the key of the lot that a job belongs to. One that failed is a lot of its own: it has its turns within the allowance.
+func (d *Dispatcher) keyOf(w *waiting, job *model.Job) lotKey {
+	if w == nil {
+		return keyOf(job, false, d.cfg.Policies.AloneInTurns())
 	}
-	return activate, nudgeAfter
+	return keyOf(job, w.exact, w.failures > 0 || d.cfg.Policies.AloneInTurns())
 }
 
 // join puts a job into the lot of its like. A job that changed is not parked for what it asked before.
 func (d *Dispatcher) join(w *waiting) {
-	key := keyOf(w.job.Job, w.exact, d.cfg.Policies.AloneInTurns())
+	key := d.keyOf(w, w.job.Job)
 	if w.lot != nil && w.lot.key != key {
 		d.leave(w)
 	}
 	l := d.lots[key]
 	if l == nil {
-		l = &lot{key: key, at: -1, jobs: heap.New(func(a, b *waiting) bool {
+		l = &lot{key: key, at: -1, retry: w.failures > 0, jobs: heap.New(func(a, b *waiting) bool {
 			return compareJobs(d.cfg.Policies, a, b) < 0
 		})}
 		d.lots[key] = l

@@ -188,7 +188,7 @@ func TestAppealAgain(t *testing.T) {
 		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "they cool down"}, Again: time.Now().Add(time.Minute)})
 		time.Sleep(59 * time.Second)
 		d.want()
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(1050 * time.Millisecond)
 		d.want("urgent-0")
 	})
 }

@@ -37,6 +37,8 @@ type desk struct {
 	activated []types.UID
 	reasons   map[model.JobKey][]model.Reason
 	settled   map[types.UID]bool
+	// elsewhere are pods that are not in the scheduling queue, with the plugin that keeps them out, if one does.
+	elsewhere map[types.UID]string
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
 	hasty bool
 }
@@ -65,7 +67,7 @@ func noOpinion(_, _ *model.Task) int { return 0 }
 func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
 
 func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *desk {
-	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}}
+	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State: d.state,
@@ -80,12 +82,17 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Ou
 		Lead:     gang.TaskOrder(noOpinion).Lead,
 		Fault:    func(*model.Queue, model.Reason) {},
 		Recorder: metrics.Recorder{},
-		Activate: func(pods []*corev1.Pod) {
+		Activate: func(pods []*corev1.Pod) (elsewhere []dispatch.Standing) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			for _, p := range pods {
+				if by, ok := d.elsewhere[p.UID]; ok {
+					elsewhere = append(elsewhere, dispatch.Standing{Pod: p.UID, GatedBy: by})
+					continue
+				}
 				d.activated = append(d.activated, p.UID)
 			}
+			return elsewhere
 		},
 		Settle: func(members []types.UID, bind bool) {
 			d.mu.Lock()
@@ -206,6 +213,15 @@ func (d *desk) planFor(job *model.Job, members []types.UID) {
 	if node := d.Planned(lead, pods, nodes, false); node != "node-0" {
 		d.t.Fatalf("the lead goes to %q, want node-0", node)
 	}
+}
+
+// pods are those of all tasks of a job.
+func pods(job *model.Job) []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, task := range job.Tasks {
+		list = append(list, task.Pod)
+	}
+	return list
 }
 
 // refuse lets the lead plan in vain.

@@ -26,14 +26,15 @@ const (
 	// firstBackoff and lastBackoff bound how long a job rests after an attempt that ended in an error; it doubles.
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 10 * time.Second
-	// nudgeAfter is how long a turn may stand still before its pods are activated once more, giveUpAfter before it
-	// is abandoned. Neither happens unless the scheduling queue loses a pod.
-	nudgeAfter  = time.Second
-	giveUpAfter = 30 * time.Second
+	// chargedPart is how many times as long as a failed attempt took its job rests at least: such attempts take a twentieth of the time.
+	chargedPart = 19
 )
 
 // mostRepeats is how many turns in a row a job may repeat before others: some milliseconds.
 const mostRepeats = 20
+
+// lookAfter is how long Run sleeps at most.
+const lookAfter = time.Second
 
 // Config is what a Dispatcher works with. All fields are required.
 type Config struct {
@@ -48,8 +49,8 @@ type Config struct {
 	Outsized func(*model.Job, model.Totals) bool
 	// Lead is the task of a job whose pod leads its turn; nil when no task may be placed.
 	Lead func(*model.Job) *model.Task
-	// Activate moves pods to the scheduler's active queue; pods it does not know are ignored.
-	Activate func(pods []*corev1.Pod)
+	// Activate moves pods to the scheduler's active queue, and tells which of them are not there then.
+	Activate func(pods []*corev1.Pod) []Standing
 	// Settle lets the members of a turn that waited for each other bind, or takes their reservations back.
 	Settle func(members []types.UID, bind bool)
 	// Report is told why a job waits, when that changes; the zero Reason when it no longer does.
@@ -122,6 +123,20 @@ type Dispatcher struct {
 	bars   map[string]model.Reason
 	turn   *turn
 	turns  uint64
+	// cycling: a scheduling cycle is on; idle is since when none is. Cycle is the pod whose cycle it is, and cycleOf the number of its turn,
+	// if it takes part in one.
+	cycling bool
+	idle    time.Time
+	cycle   types.UID
+	cycleOf uint64
+	// handedOver: Between is called between cycles, and Failed after each that failed.
+	handedOver bool
+	// absent are pods that the scheduling queue does not know yet, unwinding those that come back to it, both with their jobs; outside
+	// those that another plugin keeps out of it, with the plugin. Urgent are members from when they are activated until they are taken from
+	// the queue.
+	absent, unwinding map[types.UID]model.JobKey
+	outside           map[types.UID]string
+	urgent            map[types.UID]bool
 	// adopting are rules that come into force when the turn ends; nil when there are none.
 	adopting *adoption
 	// changed and events are what happened since the last advance.
@@ -131,8 +146,9 @@ type Dispatcher struct {
 	// is looked at.
 	stirred  bool
 	nextStir time.Time
-	// resting are jobs that sit out a back-off.
-	resting map[model.JobKey]*waiting
+	// resting are jobs that sit out a back-off, setbacks those that failed and of which no pod was bound since.
+	resting  map[model.JobKey]*waiting
+	setbacks map[model.JobKey]setback
 	// reports, settlements, admissions and faults are collected under the lock and sent after it.
 	reports     []report
 	settlements []settlement
@@ -161,9 +177,10 @@ func New(cfg Config) *Dispatcher {
 		jobs:    map[model.JobKey]*waiting{},
 		lots:    map[lotKey]*lot{},
 		changed: map[model.JobKey]bool{},
-		resting: map[model.JobKey]*waiting{},
+		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{},
 		lines:   map[string]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
+		absent: map[types.UID]model.JobKey{}, unwinding: map[types.UID]model.JobKey{}, outside: map[types.UID]string{}, urgent: map[types.UID]bool{},
 		expiries: map[model.JobKey]time.Time{}, queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
 }
@@ -178,6 +195,7 @@ func (d *Dispatcher) Notify(c model.Change) {
 	for _, key := range c.Jobs {
 		d.changed[key] = true
 	}
+	d.forgetPods(c.Tasks)
 	if d.turn != nil {
 		d.checkMembers(c.Tasks)
 	}
@@ -217,7 +235,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.running = true
 	d.mu.Unlock()
 	for {
-		timer := d.cfg.Clock.NewTimer(min(d.advance(false), nudgeAfter))
+		timer := d.cfg.Clock.NewTimer(min(d.advance(false), lookAfter))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -233,6 +251,10 @@ func (d *Dispatcher) Run(ctx context.Context) {
 func (d *Dispatcher) Gate(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if _, held := d.outside[uid]; held {
+		// What another plugin holds waits in the queue for it to let go.
+		return true
+	}
 	t := d.turn
 	if t == nil {
 		return false
@@ -244,11 +266,12 @@ func (d *Dispatcher) Gate(uid types.UID) bool {
 	return m != nil && !m.done
 }
 
-// Urgent reports whether a pod is a planned member of the turn: nothing may be placed before it.
+// Urgent reports whether a pod is a planned member of a turn: nothing may be placed before it. That stays so until the pod is taken from
+// the queue, whatever becomes of the turn, because the queue is ordered by it.
 func (d *Dispatcher) Urgent(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.turn != nil && d.turn.members[uid] != nil
+	return d.urgent[uid]
 }
 
 // Trusts reports whether what the plan of the turn says of a pod needs no second look as far as other pods are concerned: the pod's
@@ -303,8 +326,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 
 // noteLot notes of which lot the turn's job is, and how many places there are for it.
 func (d *Dispatcher) noteLot(t *turn, job *model.Job) {
-	w := d.jobs[t.job]
-	t.lot = keyOf(job, w != nil && w.exact, d.cfg.Policies.AloneInTurns())
+	t.lot = d.keyOf(d.jobs[t.job], job)
 	if l := d.lots[t.lot]; l != nil {
 		d.countRoom()
 		t.placesThen = l.places()
@@ -330,17 +352,21 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 			node = nodes[i]
 		} else {
 			others = append(others, pod)
+			d.urgent[pod.UID] = true
 		}
 	}
 	d.checkMembers(slices.Collect(maps.Keys(t.members)))
 	ended := d.turn == nil
 	d.mu.Unlock()
+	if !ended && len(others) > 0 {
+		d.activate(t.number, others)
+		d.mu.Lock()
+		ended = d.turn != t
+		d.mu.Unlock()
+	}
 	if ended {
 		d.proceed()
 		return ""
-	}
-	if len(others) > 0 {
-		d.cfg.Activate(others)
 	}
 	return node
 }

@@ -84,9 +84,10 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 		switch l.lack = l.lacks(); {
 		case l.lack > 0:
 			l.doubts = 0
-		case !missed:
+		case !missed || l.missed:
 			l.doubts++
 		}
+		l.missed = missed
 		d.park(l, r.Reason, missed)
 		if r.Stale {
 			l.notBefore = d.cfg.Clock.Now().Add(settle[0])
@@ -165,10 +166,8 @@ func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 		d.mu.Unlock()
 		return t.fragile
 	}
-	for _, key := range t.jobs() {
-		if w := d.jobs[key]; w != nil {
-			w.failures, w.notBefore = 0, time.Time{}
-		}
+	if l := d.lots[t.lot]; l != nil && l.best().failures > 0 {
+		d.chargeTurn(t)
 	}
 	d.trust(t)
 	d.end(TurnPlaced)
@@ -196,19 +195,47 @@ func (d *Dispatcher) trust(t *turn) {
 	}
 }
 
-// Lost records that a pod did not get, or no longer has, the node it was meant for. If its turn is on, the turn ends:
-// what is reserved stays unless the turn is fragile, and the job is planned again first.
+// Lost records that a pod did not get the node it was meant for, though no plugin failed. If its turn is on, the turn ends: what is
+// reserved stays unless the turn is fragile, and the job is planned again first.
 func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
 	d.mu.Lock()
-	if w := d.jobs[job]; w != nil {
-		d.rest(w)
+	d.lose(uid, job)
+	d.mu.Unlock()
+	d.proceed()
+}
+
+// Unreserved records that a pod no longer has the node it was meant for. Until Failed is called for it, the scheduling queue does not
+// know it, and its job has no turns.
+func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
+	d.mu.Lock()
+	if d.handedOver {
+		d.unwinding[uid] = job
 	}
+	d.lose(uid, job)
+	d.mu.Unlock()
+	d.proceed()
+}
+
+func (d *Dispatcher) lose(uid types.UID, job model.JobKey) {
+	d.rest(job, 0)
 	if t := d.turn; t != nil && (t.members[uid] != nil || t.lead.UID == uid) {
 		d.end(TurnBroken)
 	}
 	d.changed[job] = true
-	d.mu.Unlock()
-	d.proceed()
+}
+
+// Bound records that a pod is on its node: what failed before is forgotten.
+func (d *Dispatcher) Bound(job model.JobKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.setbacks[job]; !ok {
+		return
+	}
+	delete(d.setbacks, job)
+	if w := d.jobs[job]; w != nil {
+		w.setback = setback{}
+	}
+	d.changed[job] = true
 }
 
 // end closes the turn. Members that wait for each other bind if all of them have their nodes.
@@ -232,7 +259,7 @@ func (d *Dispatcher) finish(m *member) {
 	if !m.done {
 		m.done = true
 		d.turn.open--
-		d.turn.progress = d.cfg.Clock.Now()
+		d.turn.progress, d.turn.nudged = d.cfg.Clock.Now(), false
 	}
 }
 
@@ -249,29 +276,67 @@ func (d *Dispatcher) checkMembers(changed []types.UID) {
 		}
 		gone = gone || uid == t.lead.UID && t.members == nil && (task == nil || !task.Placeable())
 	}
-	if gone && (t.members == nil || t.fragile || t.open == 0) {
+	switch {
+	case !gone:
+	case t.members == nil:
+		d.end(TurnChanged)
+	case t.fragile || t.open == 0:
 		d.end(TurnBroken)
 	}
 }
 
-// rest lets a job sit out for a while after an attempt that failed for no reason of capacity. The first failure is
-// followed by another attempt at once.
-func (d *Dispatcher) rest(w *waiting) {
-	if w.failures > 0 {
-		w.notBefore = d.cfg.Clock.Now().Add(min(lastBackoff, firstBackoff<<min(w.failures-1, 10)))
+// setback is what is kept of a job that failed until a pod of it is bound, also while nothing of it waits.
+type setback struct {
+	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
+	failures  int
+	notBefore time.Time
+}
+
+// rest lets a job sit out for a while after an attempt that failed for no reason of capacity, and longer the more time the attempt
+// took. The first failure that took none is followed by another attempt at once. From then on the job has its turns within the
+// allowance, until a pod of it is bound.
+func (d *Dispatcher) rest(key model.JobKey, cost time.Duration) {
+	s := d.setbacks[key]
+	pause := chargedPart * cost
+	if s.failures > 0 {
+		pause = max(pause, min(lastBackoff, firstBackoff<<min(s.failures-1, 10)))
 	}
-	w.failures++
+	if pause > 0 {
+		s.notBefore = d.cfg.Clock.Now().Add(pause)
+	}
+	s.failures++
+	d.setbacks[key] = s
+	if w := d.jobs[key]; w != nil {
+		w.setback = s
+	}
+	d.changed[key] = true
+}
+
+// fail charges the job whose pod failed with what the turn took, and says so. Jobs that ask for the same wait as long: what fails for
+// one is likely to fail for them.
+func (d *Dispatcher) fail(key model.JobKey, err error) {
+	w, now := d.jobs[key], d.cfg.Clock.Now()
+	if w == nil {
+		return
+	}
+	cost := now.Sub(d.turn.began)
+	d.allowance.charge(now, cost)
+	reason := model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)}
+	if l := w.lot; l != nil && cost > 0 {
+		d.setAside(l, parked, 0)
+		l.reason, l.notBefore, l.doubts = model.Reason{}, now.Add(chargedPart*cost), l.doubts+1
+		d.expect(l)
+	}
+	d.rest(key, cost)
+	d.tell(w, reason)
 }
 
 // Errored ends the turn because planning failed; the job is tried again after a back-off.
 func (d *Dispatcher) Errored(lead types.UID, err error) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
-		d.end(TurnBroken)
-		if w := d.jobs[t.job]; w != nil {
-			d.rest(w)
-			d.tell(w, model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)})
-		}
+		d.fail(t.job, err)
+		d.end(TurnErrored)
 	}
 	d.mu.Unlock()
 	d.proceed()

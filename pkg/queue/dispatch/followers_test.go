@@ -215,8 +215,8 @@ func TestALostFollowerEndsTheTurn(t *testing.T) {
 		d.want("b-0", "c-0")
 		d.Step()
 		d.want("b-0")
-		if got, want := d.enter("b-0"), []types.UID{"c-0"}; !slices.Equal(got, want) {
-			t.Errorf("behind b-0 follow %v, want %v", got, want)
+		if got := d.enter("b-0"); len(got) > 0 {
+			t.Errorf("behind b-0, which failed before, follow %v, want nobody", got)
 		}
 	})
 }

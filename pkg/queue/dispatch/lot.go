@@ -33,11 +33,9 @@ type waiting struct {
 	reported model.Reason
 	// exact: somebody goes by the labels of the job's pods, so that only jobs with equal ones are its like.
 	exact bool
-	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
-	failures int
+	setback
 	// refused counts turns for which there was no room, repeats those in a row that were planned without room that there is.
 	refused, repeats int
-	notBefore        time.Time
 }
 
 // Position implements heap.Element.
@@ -62,6 +60,8 @@ type lot struct {
 	asks      []ask
 	lack      int
 	uncounted bool
+	// missed: something happened while its last plan was made.
+	missed bool
 	// swept: the lot had its last turn because it had not had one for long.
 	swept bool
 	// outgrows: the jobs need more than their queue is due, as of when the lot was last held.

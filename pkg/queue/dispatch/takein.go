@@ -160,10 +160,13 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 			delete(d.resting, key)
 			delete(d.expiries, key)
 		}
+		if job == nil {
+			delete(d.setbacks, key)
+		}
 		return
 	}
 	if w == nil {
-		w = &waiting{at: -1}
+		w = &waiting{at: -1, setback: d.setbacks[key]}
 		d.jobs[key] = w
 	}
 	// The order of lots and applicants must not change under them.
@@ -205,6 +208,11 @@ func (d *Dispatcher) place(w *waiting) {
 		d.watchPods(w)
 	}
 	now := d.cfg.Clock.Now()
+	if d.away(key) {
+		d.leave(w)
+		d.withdraw(w)
+		return
+	}
 	if w.notBefore.After(now) {
 		d.leave(w)
 		d.withdraw(w)

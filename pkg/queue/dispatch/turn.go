@@ -44,9 +44,9 @@ type turn struct {
 	events model.Event
 	// disturbed are those of them that others caused.
 	disturbed model.Event
-	// progress is when the turn last got on.
-	progress time.Time
-	nudged   time.Time
+	// progress is when the turn last got on, and nudged whether its pods were activated once more since; began is when it was given.
+	progress, began time.Time
+	nudged          bool
 }
 
 // jobs are all jobs that the turn may place.
@@ -73,8 +73,12 @@ const (
 	TurnPipelined TurnResult = "pipelined"
 	// TurnRepeated: the plan was made without room that there is.
 	TurnRepeated TurnResult = "repeated"
-	// TurnBroken: a member was lost, or planning failed.
+	// TurnBroken: a member was lost, or the scheduling queue lost a pod of it.
 	TurnBroken TurnResult = "broken"
+	// TurnErrored: a plugin or an extender failed.
+	TurnErrored TurnResult = "errored"
+	// TurnChanged: what it was given for is not there any more, or not in the scheduling queue.
+	TurnChanged TurnResult = "changed"
 )
 
 // Verdict is what Enter says about a pod that begins its scheduling cycle.

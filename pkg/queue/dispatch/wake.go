@@ -115,7 +115,7 @@ func (d *Dispatcher) sweep(now time.Time) bool {
 // wakeLot lets a lot that is set aside have turns. Surely: what it lacked is there, as far as that can be told; else, and if that proved
 // wrong before, it has them within the allowance, and not in the pass in which it was refused.
 func (d *Dispatcher) wakeLot(l *lot, surely bool) {
-	l.retry = !(surely && l.doubts == 0) && l.reason.FromNodes && l.best().job.Counts.Nominated == 0
+	l.retry = l.best().failures > 0 || !(surely && l.doubts == 0) && l.reason.FromNodes && l.best().job.Counts.Nominated == 0
 	if l.retry && l.pass == d.pass {
 		d.move(l, postponed)
 		return

@@ -1,0 +1,267 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// One goroutine of the scheduler runs all scheduling cycles. It takes the next pod from the queue between two of them, whatever became
+// of the one before: skipped, refused, failed, or placed. That is where turns are handed over, and where a cycle that ended without
+// telling is noticed.
+
+// Standing is a pod that was to be moved to the active queue and is not there.
+type Standing struct {
+	Pod types.UID
+	// GatedBy is the plugin that keeps it out. Without one the scheduling queue does not know the pod: it is yet to learn of it, or the
+	// pod's last cycle has not ended.
+	GatedBy string
+}
+
+// Between settles what the last scheduling cycle left open, and begins the next turn. It is called between two cycles.
+func (d *Dispatcher) Between() {
+	d.mu.Lock()
+	d.cycling, d.idle, d.handedOver = false, d.cfg.Clock.Now(), true
+	d.conclude()
+	d.mu.Unlock()
+	d.advance(false)
+}
+
+// Begins reports whether a pod that was taken from the queue has a part in the turn that is on. If it has none it must go back to
+// where it waits. It begins its cycle if it has.
+func (d *Dispatcher) Begins(uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.urgent, uid)
+	if !d.takesPart(uid) {
+		return false
+	}
+	d.cycling, d.cycle, d.cycleOf = true, uid, d.turn.number
+	d.turn.progress, d.turn.nudged = d.cfg.Clock.Now(), false
+	if d.turn.members == nil {
+		// What happened before is in the snapshot that the cycle takes.
+		d.turn.events = 0
+	}
+	return true
+}
+
+// MayReserve reports whether a pod is to have a node by the turn that is on. A turn that was broken off places nobody any more.
+func (d *Dispatcher) MayReserve(uid types.UID, node string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.turn == nil {
+		return false
+	}
+	m := d.turn.members[uid]
+	return m != nil && !m.done && m.node == node
+}
+
+// takesPart reports whether a pod is an open member of the turn, or may lead it: any pod of its job may.
+func (d *Dispatcher) takesPart(uid types.UID) bool {
+	t := d.turn
+	if t == nil {
+		return false
+	}
+	if t.members != nil {
+		m := t.members[uid]
+		return m != nil && !m.done
+	}
+	task := d.cfg.State.Task(uid)
+	return task != nil && task.Job == t.job
+}
+
+// Busy is called when the cycle of a pod begins that is none of a batch profile's.
+func (d *Dispatcher) Busy() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cycling = true
+}
+
+// conclude ends the turn if the cycle that has ended should have got it on, and did not.
+func (d *Dispatcher) conclude() {
+	uid, t := d.cycle, d.turn
+	d.cycle = ""
+	if uid == "" || t == nil || t.number != d.cycleOf {
+		return
+	}
+	switch m := t.members[uid]; {
+	case t.members == nil && t.planning.IsZero():
+		// It never came to the plan: the pod was deleted, or placed by another.
+		d.end(TurnChanged)
+	case t.members == nil:
+		d.fail(t.job, fmt.Errorf("the scheduling cycle of pod %s ended without a verdict", uid))
+		d.end(TurnErrored)
+	case m != nil && !m.done:
+		d.rest(t.job, 0)
+		d.end(TurnBroken)
+	}
+}
+
+// Failed is called when the scheduler has put a pod back whose scheduling or binding cycle failed; err is not nil when that was for an
+// error, of a plugin or an extender for instance, and not for want of room.
+func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
+	d.mu.Lock()
+	if _, ok := d.unwinding[uid]; ok {
+		delete(d.unwinding, uid)
+		d.changed[job] = true
+	}
+	if t := d.turn; err != nil && t != nil && d.cycle == uid && t.number == d.cycleOf {
+		d.fail(job, err)
+		d.end(TurnErrored)
+	}
+	d.mu.Unlock()
+	d.proceed()
+}
+
+// NoNodes ends the turn that the pod leads: the scheduler does not even begin to look for one where there are no nodes.
+func (d *Dispatcher) NoNodes(uid types.UID) {
+	d.mu.Lock()
+	t := d.turn
+	leads := t != nil && t.members == nil && d.takesPart(uid)
+	if leads && t.planning.IsZero() {
+		t.lead = d.cfg.State.Task(uid).Pod
+		d.noteLot(t, d.job(t.job))
+	}
+	d.mu.Unlock()
+	if leads {
+		d.Refused(uid, Refusal{Reason: noNodes})
+	}
+}
+
+var noNodes = model.Reason{
+	Kind: model.NotEnoughResources, Subject: "nodes", FromNodes: true, Message: "the cluster has no nodes that the scheduler knows",
+}
+
+// Seen records that the scheduling queue has a pod: one that it did not know, or that another plugin kept out of it.
+func (d *Dispatcher) Seen(uid types.UID) {
+	d.mu.Lock()
+	job, absent := d.absent[uid]
+	if absent {
+		delete(d.absent, uid)
+		d.changed[job] = true
+	}
+	_, held := d.outside[uid]
+	delete(d.outside, uid)
+	d.mu.Unlock()
+	if held {
+		d.cfg.State.Hold(uid, "")
+	}
+	if absent || held {
+		d.wake()
+	}
+}
+
+// activate moves pods of a turn to the active queue. Those that are not there then end it: what another plugin holds is not to be
+// placed until it lets go, and what the queue does not know is waited for.
+func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
+	standings := d.cfg.Activate(pods)
+	if len(standings) == 0 {
+		return
+	}
+	var held []Standing
+	d.mu.Lock()
+	t := d.turn
+	current := t != nil && t.number == number
+	for _, s := range standings {
+		task := d.cfg.State.Task(s.Pod)
+		switch {
+		case task == nil || task.Status != model.Pending, d.cycle == s.Pod, current && t.members != nil && (t.members[s.Pod] == nil || t.members[s.Pod].done):
+			// Its cycle has begun, or it is gone.
+			continue
+		case s.GatedBy != "":
+			d.outside[s.Pod] = s.GatedBy
+			held = append(held, s)
+		case current && t.members == nil && !t.planning.IsZero():
+			continue
+		default:
+			d.absent[s.Pod] = task.Job
+			d.changed[task.Job] = true
+		}
+		if current && d.turn == t {
+			d.end(TurnChanged)
+		}
+	}
+	d.mu.Unlock()
+	for _, s := range held {
+		d.cfg.State.Hold(s.Pod, s.GatedBy)
+	}
+}
+
+// forgetPods drops what is kept of pods that are gone, or have a node.
+func (d *Dispatcher) forgetPods(uids []types.UID) {
+	if len(d.absent)+len(d.outside)+len(d.unwinding)+len(d.urgent) == 0 {
+		return
+	}
+	for _, uid := range uids {
+		task := d.cfg.State.Task(uid)
+		if task != nil && (task.Status == model.Pending || task.Status == model.Allocated) {
+			continue
+		}
+		delete(d.absent, uid)
+		delete(d.outside, uid)
+		delete(d.urgent, uid)
+		if task == nil {
+			delete(d.unwinding, uid)
+		}
+	}
+}
+
+// away reports whether pods of a job are on their way back to the scheduling queue, or yet to come there.
+func (d *Dispatcher) away(key model.JobKey) bool {
+	for _, of := range d.absent {
+		if of == key {
+			return true
+		}
+	}
+	for _, of := range d.unwinding {
+		if of == key {
+			return true
+		}
+	}
+	return false
+}
+
+// The bounds of a turn.
+const (
+	// nudgeAfter is how long a turn may stand still while the scheduler has nothing to do before its pods are activated once more; twice
+	// as long, and it is over. Neither happens unless the scheduling queue loses a pod.
+	nudgeAfter = 100 * time.Millisecond
+	// overtakenAfter is how long it may stand still while the scheduler is busy with others.
+	overtakenAfter = 10 * time.Second
+	// mostTurn and mostMember are how long a turn may take in all.
+	mostTurn   = 30 * time.Second
+	mostMember = 20 * time.Millisecond
+)
+
+// watch looks after a turn that stands still: its pods are activated once more, in the end it is over.
+func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
+	t, now := d.turn, d.cfg.Clock.Now()
+	still := now.Sub(t.progress)
+	idle := min(still, now.Sub(d.idle))
+	switch {
+	case d.cycling && still < overtakenAfter:
+		return nil, nudgeAfter
+	case still >= overtakenAfter, idle >= 2*nudgeAfter && t.nudged, now.Sub(t.began) >= mostTurn+time.Duration(len(t.members))*mostMember:
+		d.rest(t.job, 0)
+		d.end(TurnBroken)
+		return nil, 0
+	case idle >= nudgeAfter && !t.nudged:
+		t.nudged = true
+		if t.members == nil {
+			return []*corev1.Pod{t.lead}, nudgeAfter
+		}
+		for _, m := range t.members {
+			if !m.done {
+				activate = append(activate, m.pod)
+			}
+		}
+	}
+	return activate, nudgeAfter
+}

@@ -1,0 +1,286 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+// begin lets the cycle of a pod begin that was taken from the queue.
+func (d *desk) begin(uid types.UID) {
+	d.t.Helper()
+	if !d.Begins(uid) {
+		d.t.Fatalf("pod %s has no part in the turn", uid)
+	}
+}
+
+// keepOut has a pod not be in the queue, because of a plugin if one is named.
+func (d *desk) keepOut(uid types.UID, plugin string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.elsewhere[uid] = plugin
+}
+
+// letIn ends keepOut.
+func (d *desk) letIn(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.elsewhere, uid)
+}
+
+// TestATurnBeginsBetweenCycles: whatever ends a turn, the next begins when the scheduler is about to take a pod from the queue.
+func TestATurnBeginsBetweenCycles(t *testing.T) {
+	for name, end := range map[string]func(d *desk){
+		"refused": func(d *desk) {
+			d.Enter("a-0")
+			d.Refused("a-0", dispatch.Refusal{Reason: noRoom})
+		},
+		"a plugin failed when it planned": func(d *desk) {
+			d.Enter("a-0")
+			d.Errored("a-0", errors.New("broken"))
+		},
+		"a plugin failed before": func(d *desk) { d.Failed("a-0", keyOf("a"), errors.New("broken")) },
+		"the cycle ended without a plan, because the pod was deleted": func(*desk) {},
+		"the cycle ended without a verdict":                           func(d *desk) { d.Enter("a-0") },
+		"there are no nodes":                                          func(d *desk) { d.NoNodes("a-0") },
+		"placed": func(d *desk) {
+			d.plan("a-0")
+			d.place("a-0")
+		},
+		"placed, and the reservation was taken back": func(d *desk) {
+			d.plan("a-0")
+			d.place("a-0")
+			d.state.Forget("a-0")
+			d.Unreserved("a-0", keyOf("a"))
+		},
+		"the planned node was lost": func(d *desk) {
+			d.plan("a-0")
+			d.Lost("a-0", keyOf("a"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				d.Between()
+				d.submit("a", 1, 2, "1")
+				d.want("a-0")
+				d.begin("a-0")
+				d.submit("b", 1, 1, "2")
+				end(d)
+				d.want()
+				d.Between()
+				for got := d.take(); len(got) != 1 || got[0] != "b-0"; got = d.take() {
+					if len(got) != 1 || got[0] != "a-0" {
+						t.Fatalf("activated %v, want a-0, which may be tried again, and b-0", got)
+					}
+					d.begin("a-0")
+					d.Enter("a-0")
+					d.Refused("a-0", dispatch.Refusal{Reason: noRoom})
+					d.Between()
+				}
+			})
+		})
+	}
+}
+
+// TestAPodOutsideOfTheTurnIsSentBack: its turn was broken off while it was in the queue.
+func TestAPodOutsideOfTheTurnIsSentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.submit("a", 3, 2, "1")
+		d.want("a-0")
+		d.begin("a-0")
+		d.plan("a-0")
+		d.want("a-1", "a-2")
+		d.place("a-0")
+		d.Between()
+		d.begin("a-1")
+		d.Lost("a-1", keyOf("a"))
+		if d.MayReserve("a-2", "node-0") {
+			t.Error("a member of a turn that is over may have a node")
+		}
+		if !d.Urgent("a-2") {
+			t.Error("a pod changes its place in the queue while it is there")
+		}
+		d.Between()
+		d.submit("b", 1, 1, "2")
+		d.want("a-1")
+		if !d.Begins("a-2") {
+			t.Error("another pod of the job may not lead its turn")
+		}
+		d.Enter("a-2")
+		d.Refused("a-2", dispatch.Refusal{Reason: noRoom})
+		d.Between()
+		d.want("b-0")
+		if d.Begins("a-1") {
+			t.Error("a pod of another job may begin")
+		}
+		d.Seen("a-1")
+	})
+}
+
+// TestAnotherPluginHoldsTheLead: what it waits for is missing. Nobody else waits for it, and it goes on when the plugin lets go.
+func TestAnotherPluginHoldsTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		for i := range 200 {
+			pod := memberOf("typo", i, "1")
+			pod.Annotations = nil
+			d.keepOut(pod.UID, "DynamicResources")
+			d.state.UpsertPod(pod)
+		}
+		d.submit("b", 1, 1, "2")
+		d.want("b-0")
+		d.begin("b-0")
+		d.plan("b-0")
+		d.place("b-0")
+		d.Between()
+		d.want()
+		typo := model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "typo-7"}
+		if got := d.lastOf(typo); got.Kind != model.SchedulingGated || got.Subject != "DynamicResources" {
+			t.Errorf("the job was told %+v", got)
+		}
+		if !d.Gate("typo-7") {
+			t.Error("the gate keeps the pod from the queue, where it is to wait for the other plugin")
+		}
+		d.letIn("typo-7")
+		// The plugin lets go, and the pod comes out of the queue.
+		if d.Begins("typo-7") {
+			t.Error("the pod begins without a turn")
+		}
+		d.Seen("typo-7")
+		d.want("typo-7")
+	})
+}
+
+// TestAnotherPluginHoldsAMember: the gang is whole again when it lets go.
+func TestAnotherPluginHoldsAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.keepOut("a-1", "DynamicResources")
+		d.submit("a", 2, 2, "1")
+		d.submit("b", 1, 1, "2")
+		d.want("a-0")
+		d.begin("a-0")
+		job := d.Enter("a-0").Job
+		if node := d.Planned("a-0", pods(job), []string{"node-0", "node-0"}, false); node != "" {
+			t.Errorf("the lead goes to %s though a member cannot", node)
+		}
+		d.Between()
+		d.want("b-0")
+		if got := d.last("a"); got.Kind != model.SchedulingGated {
+			t.Errorf("the job was told %+v", got)
+		}
+		d.begin("b-0")
+		d.plan("b-0")
+		d.place("b-0")
+		d.Between()
+		d.letIn("a-1")
+		d.Seen("a-1")
+		d.want("a-0")
+	})
+}
+
+// TestThePodIsNotInTheQueueYet: the model learned of it first, or its last cycle has not ended.
+func TestThePodIsNotInTheQueueYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.keepOut("a-0", "")
+		d.submit("a", 1, 2, "1")
+		d.submit("b", 1, 1, "2")
+		d.want("b-0")
+		d.begin("b-0")
+		d.plan("b-0")
+		d.place("b-0")
+		d.Between()
+		d.want()
+		d.letIn("a-0")
+		d.Seen("a-0")
+		d.want("a-0")
+	})
+}
+
+// TestARefusedBindWaitsForItsPod: between Unreserve and the failure handler the queue does not know the pod.
+func TestARefusedBindWaitsForItsPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.submit("a", 1, 2, "1")
+		round := func() {
+			t.Helper()
+			d.want("a-0")
+			d.begin("a-0")
+			d.plan("a-0")
+			d.place("a-0")
+			d.Between()
+			d.Unreserved("a-0", keyOf("a"))
+			d.state.Forget("a-0")
+			time.Sleep(10 * time.Millisecond)
+			d.want()
+			d.Failed("a-0", keyOf("a"), errors.New("a webhook refuses"))
+		}
+		round()
+		// The first failure is followed by another attempt at once, the others by rests that grow.
+		round()
+		d.want()
+		time.Sleep(95 * time.Millisecond)
+		round()
+		time.Sleep(101 * time.Millisecond)
+		d.want()
+		time.Sleep(95 * time.Millisecond)
+		d.want("a-0")
+		d.begin("a-0")
+		d.plan("a-0")
+		d.place("a-0")
+		d.Bound(keyOf("a"))
+	})
+}
+
+// TestAMemberWhoseCycleFailsEndsTheTurn: an extender went down after the plan.
+func TestAMemberWhoseCycleFailsEndsTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.submit("a", 2, 2, "1")
+		d.submit("b", 1, 1, "2")
+		failed := 0
+		for waited := false; !waited; {
+			switch got := d.take(); {
+			case len(got) == 0:
+				t.Fatal("nobody has a turn")
+			case got[0] == "b-0":
+				waited = true
+			default:
+				d.begin("a-0")
+				d.plan("a-0")
+				d.place("a-0")
+				d.take()
+				d.Between()
+				d.begin("a-1")
+				time.Sleep(50 * time.Millisecond)
+				d.Failed("a-1", keyOf("a"), errors.New("the extender is down"))
+				failed++
+				d.Between()
+			}
+		}
+		if failed != 1 {
+			t.Errorf("the job failed %d times before the other had a turn, want 1", failed)
+		}
+		if got := d.last("a"); got.Kind != model.SchedulerError {
+			t.Errorf("the job was told %+v", got)
+		}
+	})
+}
