@@ -53,10 +53,8 @@ func (r result) String() string {
 		len(r.Replaced), r.Waiting, len(r.Turned), r.Turns)
 }
 
-const (
-	// startTimeout is how long a scheduler may take to bind the first pod, and kubelets to run all fillers.
-	startTimeout = 3 * time.Minute
-)
+// startTimeout is how long a scheduler may take to bind the first pod, and kubelets to run all fillers.
+const startTimeout = 3 * time.Minute
 
 // trial is one scheduler on a cluster of its own.
 type trial struct {
@@ -160,7 +158,7 @@ func (m *trial) withScheduler(ctx context.Context) (r result, err error) {
 	go func() {
 		select {
 		case <-m.scheduler.Exited():
-			cancel(fmt.Errorf("the scheduler has ended by itself; its log is in %s with --logs", m.scheduler.LogFile))
+			cancel(fmt.Errorf("the scheduler has ended by itself; with --logs, its log is kept (%s)", m.scheduler.LogFile))
 		case <-ctx.Done():
 		}
 	}()
@@ -180,19 +178,30 @@ func (m *trial) logs() (string, func(), error) {
 	return dir, func() {}, os.MkdirAll(dir, 0o755)
 }
 
-// play waits for the scheduler, makes the hopeless work, lets others come and go, and measures.
-func (m *trial) play(ctx context.Context) (r result, err error) {
+// despair makes the hopeless work, once the scheduler is active, and waits until it got through it.
+func (m *trial) despair(ctx context.Context) error {
 	s := m.plan.scenario
 	if _, ok, err := m.prober.one(ctx, "probe-first", 1, startTimeout); err != nil || !ok {
-		return r, errors.Join(err, fmt.Errorf("the scheduler bound nothing before there was anything hopeless"))
+		return errors.Join(err, errors.New("the scheduler bound nothing before there was anything hopeless"))
 	}
 	if err := m.clients.put(ctx, m.kind.shared...); err != nil {
-		return r, err
+		return err
 	}
 	if err := m.clients.putAll(ctx, s.Hopeless, func(i int) []runtime.Object { return hopeless(m.contender, s, m.kind, i) }); err != nil {
-		return r, err
+		return err
 	}
 	if err := m.clients.put(ctx, m.kind.after...); err != nil {
+		return err
+	}
+	// A scheduler that does not get through it in time is measured all the same.
+	_, _, err := m.prober.one(ctx, "probe-warm", 1, s.Warm)
+	return err
+}
+
+// play makes the hopeless work, lets others come and go, and measures.
+func (m *trial) play(ctx context.Context) (r result, err error) {
+	s := m.plan.scenario
+	if err := m.despair(ctx); err != nil {
 		return r, err
 	}
 	events, ctx := errgroup.WithContext(ctx)

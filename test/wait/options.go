@@ -42,8 +42,10 @@ type scenario struct {
 	// ProbeSize is the number of pods of a probe, one core each; a probe of more than one is a gang.
 	ProbeSize int           `json:"probeSize"`
 	Every     time.Duration `json:"every"`
-	// Patience is how long a probe, and a job that became possible, may take; Settle how long nothing is measured after the
-	// hopeless work is there.
+	// Warm is how long the scheduler may take to get through the new hopeless work, as a first probe shows, before pods of others
+	// end; Settle is how long they have ended before anything is measured.
+	Warm time.Duration `json:"warm"`
+	// Patience is how long a probe, and a job that became possible, may take.
 	Patience time.Duration `json:"patience"`
 	Settle   time.Duration `json:"settle"`
 	// Possible is the fraction of the hopeless jobs, 0-1, that get room while it is measured.
@@ -76,7 +78,8 @@ func bind(flags *pflag.FlagSet, o *options) {
 	flags.IntVar(&o.ProbeSize, "probe-size", 1, "pods of a probe, one core each; more than one are a gang")
 	flags.DurationVar(&o.Every, "every", time.Second, "time between probes")
 	flags.DurationVar(&o.Patience, "patience", 20*time.Second, "a probe that takes longer counts as not bound")
-	flags.DurationVar(&o.Settle, "settle", 5*time.Second, "time between the last hopeless job's creation and the first probe")
+	flags.DurationVar(&o.Warm, "warm", 30*time.Second, "how long the scheduler is given to get through the new hopeless work; it ends when a probe is bound")
+	flags.DurationVar(&o.Settle, "settle", 5*time.Second, "time for which pods of others have ended before the first probe")
 	flags.Float64Var(&o.Possible, "possible", 0, "fraction of the hopeless jobs that get room during the probes, of kinds that can")
 	flags.BoolVar(&o.PlainOthers, "plain-others", false, "the pods of others that end are ordinary pods, not batch pods")
 	flags.BoolVar(&o.Kubelets, "kubelets", true, "simulate kubelets, so that bound pods run")
@@ -192,6 +195,7 @@ func (s scenario) check() error {
 	wrong(s.ProbeSize < 1, "--probe-size is %d: it must be at least 1", s.ProbeSize)
 	wrong(s.Every <= 0, "--every is %s: it must be more than 0", s.Every)
 	wrong(s.Patience <= 0, "--patience is %s: it must be more than 0", s.Patience)
+	wrong(s.Warm <= 0, "--warm is %s: it must be more than 0", s.Warm)
 	wrong(s.Settle < 0, "--settle is %s: it must not be less than 0", s.Settle)
 	wrong(s.Possible < 0 || s.Possible > 1, "--possible is %g: it must be from 0 to 1", s.Possible)
 	wrong(s.Runs < 1, "--runs is %d: it must be at least 1", s.Runs)

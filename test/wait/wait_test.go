@@ -29,7 +29,7 @@ var (
 func small() scenario {
 	return scenario{
 		Nodes: 20, Room: 0.2, Fill: 2, Hopeless: 10, Shapes: 3, Probes: 1, ProbeSize: 1,
-		Every: time.Second, Patience: time.Second, Runs: 1,
+		Every: time.Second, Warm: time.Second, Patience: time.Second, Runs: 1,
 	}
 }
 
@@ -282,6 +282,7 @@ func TestWrongFlagsSaySo(t *testing.T) {
 		"probes larger than room is": {"--probe-size=1000", "two probes must fit"},
 		"no time between probes":     {"--every=0", "--every is 0s"},
 		"no patience":                {"--patience=0", "--patience is 0s"},
+		"no time to warm up":         {"--warm=0", "--warm is 0s"},
 		"a negative time":            {"--settle=-1s", "--settle is -1s"},
 		"more than all possible":     {"--possible=1.5", "--possible is 1.5"},
 		"no run":                     {"--runs=0", "--runs is 0"},
