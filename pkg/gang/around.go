@@ -18,6 +18,8 @@ import (
 const (
 	interPodAffinity  = "InterPodAffinity"
 	podTopologySpread = "PodTopologySpread"
+	volumeBinding     = "VolumeBinding"
+	dynamicResources  = "DynamicResources"
 )
 
 // meeting is a class of pods met at a value of a topology key; without a key, met at all. To terms about pods, one of them there is as

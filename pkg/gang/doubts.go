@@ -13,7 +13,7 @@ import (
 
 // doubts tell what the refusal of an attempt went by.
 func (a *attempt) doubts() Doubts {
-	d := Doubts{}
+	d := Doubts{Unmet: a.short != nil && (a.short.dismisser == volumeBinding || a.short.dismisser == dynamicResources)}
 	for _, c := range a.classes {
 		labels := c.goesByLabels()
 		d.Labels = d.Labels || labels

@@ -37,6 +37,8 @@ type Doubts struct {
 	Labels bool
 	// NoRoomNeeded: the filters take nodes that have no room for the request.
 	NoRoomNeeded bool
+	// Unmet: what a pod names, such as a volume claim, is missing or not as it needs it, wherever there is room.
+	Unmet bool
 	// Vetoed are the nodes on which filters refused a shape though there was room; only for pods that go by nothing but their node.
 	Vetoed map[model.Class][]string
 }

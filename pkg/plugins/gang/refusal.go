@@ -35,7 +35,7 @@ type Refusal struct {
 
 // forDispatch is the refusal as far as the dispatcher goes.
 func (r *Refusal) forDispatch() dispatch.Refusal {
-	d := dispatch.Refusal{Reason: r.Reason, Again: r.Again, Exact: r.Doubts.Labels, Uncounted: r.Doubts.NoRoomNeeded, Stale: r.Stale}
+	d := dispatch.Refusal{Reason: r.Reason, Again: r.Again, Exact: r.Doubts.Labels, Uncounted: r.Doubts.NoRoomNeeded, Unmet: r.Doubts.Unmet, Stale: r.Stale}
 	for shape, nodes := range r.Doubts.Vetoed {
 		d.Vetoes = append(d.Vetoes, dispatch.Veto{Shape: shape, Nodes: nodes})
 	}

@@ -28,7 +28,11 @@ type Standing struct {
 // Between settles what the last scheduling cycle left open, and begins the next turn. It is called between two cycles.
 func (d *Dispatcher) Between() {
 	d.mu.Lock()
-	d.cycling, d.idle, d.handedOver = false, d.cfg.Clock.Now(), true
+	now := d.cfg.Clock.Now()
+	if d.inVain {
+		d.allowance.charge(now, now.Sub(d.cycleBegan))
+	}
+	d.cycling, d.idle, d.inVain, d.handedOver = false, now, false, true
 	d.conclude()
 	d.mu.Unlock()
 	d.advance(false)
@@ -43,7 +47,7 @@ func (d *Dispatcher) Begins(uid types.UID) bool {
 	if !d.takesPart(uid) {
 		return false
 	}
-	d.cycling, d.cycle, d.cycleOf = true, uid, d.turn.number
+	d.cycling, d.cycle, d.cycleOf, d.cycleBegan = true, uid, d.turn.number, d.cfg.Clock.Now()
 	d.turn.progress, d.turn.nudged = d.cfg.Clock.Now(), false
 	if d.turn.members == nil {
 		// What happened before is in the snapshot that the cycle takes.

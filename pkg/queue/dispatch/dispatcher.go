@@ -129,6 +129,9 @@ type Dispatcher struct {
 	idle    time.Time
 	cycle   types.UID
 	cycleOf uint64
+	// cycleBegan is when it began, and inVain says that it came to nothing.
+	cycleBegan time.Time
+	inVain     bool
 	// handedOver: Between is called between cycles, and Failed after each that failed.
 	handedOver bool
 	// absent are pods that the scheduling queue does not know yet, unwinding those that come back to it, both with their jobs; outside
@@ -178,7 +181,7 @@ func New(cfg Config) *Dispatcher {
 		lots:    map[lotKey]*lot{},
 		changed: map[model.JobKey]bool{},
 		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{},
-		lines:   map[string]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
+		lines: map[string]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
 		absent: map[types.UID]model.JobKey{}, unwinding: map[types.UID]model.JobKey{}, outside: map[types.UID]string{}, urgent: map[types.UID]bool{},
 		expiries: map[model.JobKey]time.Time{}, queues: map[string]bool{}, bars: map[string]model.Reason{},

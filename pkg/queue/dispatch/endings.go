@@ -36,6 +36,8 @@ type Refusal struct {
 	Exact bool
 	// Uncounted: the filters take nodes that have no room by the count of places.
 	Uncounted bool
+	// Unmet: what the pods name, such as a volume claim, is not as they need it. Pods that come and go do not help.
+	Unmet bool
 	// Stale: the scheduler's cache did not know of all room.
 	Stale bool
 	// Vetoes are the nodes that filters refuse though they have room.
@@ -63,10 +65,13 @@ func (d *Dispatcher) Refused(lead types.UID, r Refusal) {
 	d.proceed()
 }
 
-// chargeTurn takes the cost of a plan that came to nothing off the allowance.
+// chargeTurn takes the cost of a plan that came to nothing off the allowance: that of its whole cycle, once this has ended. To tell the API
+// server of a refusal may take longer than to find it out.
 func (d *Dispatcher) chargeTurn(t *turn) {
-	if !t.planning.IsZero() {
-		now := d.cfg.Clock.Now()
+	switch now := d.cfg.Clock.Now(); {
+	case d.cycle != "" && d.cycleOf == t.number:
+		d.inVain = true
+	case !t.planning.IsZero():
 		d.allowance.charge(now, now.Sub(t.planning))
 	}
 }
@@ -89,6 +94,9 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 		}
 		l.missed = missed
 		d.park(l, r.Reason, missed)
+		if r.Unmet {
+			l.helps &^= model.RoomMade | model.PodPlaced | model.NodeLost
+		}
 		if r.Stale {
 			l.notBefore = d.cfg.Clock.Now().Add(settle[0])
 		} else if l.indexed() {
@@ -320,7 +328,7 @@ func (d *Dispatcher) fail(key model.JobKey, err error) {
 		return
 	}
 	cost := now.Sub(d.turn.began)
-	d.allowance.charge(now, cost)
+	d.chargeTurn(d.turn)
 	reason := model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)}
 	if l := w.lot; l != nil && cost > 0 {
 		d.setAside(l, parked, 0)
