@@ -23,7 +23,7 @@ func LeastSum(demands []Demand, n int) resource.Vector {
 		total, left := int64(0), n
 		for _, d := range demands {
 			k := min(left, d.Count)
-			total += int64(k) * d.Request.Get(name)
+			total = resource.PlusTimes(total, d.Request.Get(name), int64(k))
 			left -= k
 		}
 		names[i].Value = total
