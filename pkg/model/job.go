@@ -191,7 +191,7 @@ type Demand struct {
 // Job is a PodGroup and its pods, or a single pod. Jobs taken from a State are immutable.
 type Job struct {
 	Key JobKey
-	// Group is nil for a job of one, and for pods whose PodGroup does not exist.
+	// Group is nil for a job of one, and for pods whose PodGroup does not exist. Its UID tells one that took the name of another.
 	Group *Group
 	// Queue is the queue of the job, never empty.
 	Queue string

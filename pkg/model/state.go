@@ -213,11 +213,14 @@ func (s *State) Forget(uid types.UID) Change {
 	})
 }
 
-// UpsertGroup records a PodGroup.
+// UpsertGroup records a PodGroup. One that took the name of another has to be admitted by itself.
 func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 	return s.write(func(c *Change) {
 		e := s.entry(key)
 		before := e.job.Group
+		if before != nil && before.UID != g.UID {
+			before, e.admitted = nil, false
+		}
 		if g.Problem != "" && (before == nil || before.Problem != g.Problem) {
 			c.Complaints = append(c.Complaints, Complaint{Object: g.Object, Problem: g.Problem})
 		}
@@ -241,11 +244,11 @@ func (s *State) Admit(key JobKey, admitted bool) Change {
 	})
 }
 
-// DeleteGroup forgets a PodGroup. Its pods remain a job that may not start.
+// DeleteGroup forgets a PodGroup, and that it was admitted. Its pods remain a job that may not start.
 func (s *State) DeleteGroup(key JobKey) Change {
 	return s.write(func(c *Change) {
 		if e := s.jobs[key]; e != nil && e.job.Group != nil {
-			e.job.Group = nil
+			e.job.Group, e.admitted = nil, false
 			s.touch(key, e, c)
 		}
 	})
