@@ -18,6 +18,8 @@ type entry struct {
 	index map[types.UID]int
 	// admitted: the job has been let into its queue.
 	admitted bool
+	// ready: some task holds a node or has succeeded.
+	ready bool
 	// frozen is the immutable copy handed out; nil when the live job has changed since.
 	frozen *Job
 }
@@ -111,6 +113,7 @@ func (s *State) touch(key JobKey, e *entry, c *Change) {
 	if e.job.Group == nil && len(e.job.Tasks) == 0 {
 		delete(s.jobs, key)
 	}
+	e.begin()
 	e.frozen = nil
 	s.snapshots.changed(key)
 	c.Jobs = append(c.Jobs, key)

@@ -195,6 +195,10 @@ func (s *State) Assume(uid types.UID, nodeName string) Change {
 	return s.write(func(c *Change) {
 		if t := s.task(uid); t != nil && t.Status == Pending {
 			c.Own = true
+			if e := s.jobs[t.Job]; e.job.Counts.Ready() == 0 {
+				// What it started with is that of an earlier gang, of which nothing is left.
+				e.job.Start = Start{}
+			}
 			t = t.with(Allocated, nodeName)
 			s.putTask(t, c)
 			s.account(t, c)
@@ -228,6 +232,9 @@ func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 		// seen, tells something new.
 		if g.Phase.admitted() && (before == nil || !before.Phase.admitted()) {
 			e.admitted = true
+		}
+		if before == nil && e.job.Start.Tasks == 0 {
+			e.job.Start = g.Start
 		}
 		e.job.Group = g
 		s.touch(key, e, c)

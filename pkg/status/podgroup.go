@@ -39,10 +39,10 @@ func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason,
 	switch {
 	case short:
 		set(volcano.PodGroupUnschedulableType, true, string(reason.Kind), reason.Text())
-		set(volcano.PodGroupScheduled, false, string(reason.Kind), "")
+		set(volcano.PodGroupScheduled, false, string(reason.Kind), job.Start.String())
 	case job.Ready() && job.Counts.Total() > 0:
 		set(volcano.PodGroupUnschedulableType, false, readyReason, "")
-		set(volcano.PodGroupScheduled, true, readyReason, "")
+		set(volcano.PodGroupScheduled, true, readyReason, job.Start.String())
 	}
 	return after
 }
@@ -55,7 +55,8 @@ func conditionStatus(on bool) corev1.ConditionStatus {
 }
 
 // setCondition keeps one entry a type. An entry changes only with its status or reason, so that numbers in a message
-// cause no writes; a condition that was never true is not recorded as false.
+// cause no writes; a condition that was never true is not recorded as false. The message of Scheduled is kept up to date: it
+// says what the gang started with, which changes once in its life.
 func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition) {
 	i := slices.IndexFunc(*list, func(have volcano.PodGroupCondition) bool { return have.Type == c.Type })
 	switch {
@@ -64,6 +65,8 @@ func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition
 		*list = append(*list, c)
 	case (*list)[i].Status != c.Status || c.Status == corev1.ConditionTrue && (*list)[i].Reason != c.Reason:
 		(*list)[i] = c
+	case c.Type == volcano.PodGroupScheduled:
+		(*list)[i].Message = c.Message
 	}
 }
 

@@ -31,6 +31,11 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 	if group.Queue == "" {
 		group.Queue = model.DefaultQueue
 	}
+	for i := range g.Status.Conditions {
+		if c := &g.Status.Conditions[i]; c.Type == volcano.PodGroupScheduled {
+			group.Start = model.ParseStart(c.Message)
+		}
+	}
 	group.WaitingTime, group.Problem = waitingTime(g.Annotations)
 	if len(g.Spec.MinTaskMember) > 0 {
 		group.MinTaskMember = make(map[string]int, len(g.Spec.MinTaskMember))
