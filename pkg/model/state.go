@@ -29,6 +29,8 @@ type State struct {
 	defaultPriority int32
 	globalDefault   string
 	budgets         map[budgetKey]*DisruptionBudget
+	// leads: this process decides, and knows better than the API server for whom room is kept.
+	leads bool
 	// nominated are the tasks for which room is kept.
 	nominated map[types.UID]bool
 	ledger    ledger
@@ -67,6 +69,14 @@ func (s *State) AddScheduler(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.schedulers[name] = true
+}
+
+// Lead tells the model that this process decides from now on. Until then another one may, and the nodes that the API
+// server has tasks nominated for are those for which room is kept.
+func (s *State) Lead() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leads = true
 }
 
 // Schedules reports whether the pods of a scheduler name are tasks.
@@ -123,7 +133,7 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 		// Live and finished pods are watched apart; this is late news from before the end.
 		return before
 	default:
-		t = t.after(before)
+		t = t.after(before, s.leads)
 		if t.Status == Running && before.Status != Running {
 			c.Events |= PodStarted
 		}
@@ -138,11 +148,14 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 	return t
 }
 
-// after returns a task as the API server has it with what it does not know yet of what was decided about it.
-func (t *Task) after(before *Task) *Task {
+// after returns a task as the API server has it with what it does not know yet of what was decided about it. Where another
+// process leads, that decides for whom room is kept, and the API server has it.
+func (t *Task) after(before *Task, leads bool) *Task {
 	switch {
 	case before.Status == Allocated && t.Status == Pending:
 		return t.with(Allocated, before.Node)
+	case t.Status == Pending && !leads:
+		return t.nominated(t.Pod.Status.NominatedNodeName)
 	case before.Nominated != "" && t.Status == Pending:
 		return t.nominated(before.Nominated)
 	case before.Evicting && (t.Status == Running || t.Status == Bound):
@@ -233,7 +246,7 @@ func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 		if g.Phase.admitted() && (before == nil || !before.Phase.admitted()) {
 			e.admitted = true
 		}
-		if before == nil && e.job.Start.Tasks == 0 {
+		if e.job.Start.Tasks == 0 && (before == nil || !s.leads) {
 			e.job.Start = g.Start
 		}
 		e.job.Group = g
