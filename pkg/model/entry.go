@@ -115,7 +115,7 @@ func (s *State) touch(key JobKey, e *entry, c *Change) {
 	}
 	e.begin()
 	e.frozen = nil
-	s.snapshots.changed(key)
+	s.snapshots.changed(key, len(s.jobs))
 	c.Jobs = append(c.Jobs, key)
 }
 

@@ -8,6 +8,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,8 +59,10 @@ type Writer struct {
 	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
 	noSubresource atomic.Bool
 
-	// mu guards reasons and said.
+	// mu guards what follows.
 	mu sync.Mutex
+	// runs: jobs that change are written. Before, they are not remembered: Run looks at all of them.
+	runs bool
 	// reasons are why jobs wait, and since when.
 	reasons map[model.JobKey]since
 	// said is the last event on each job.
@@ -138,8 +141,14 @@ func (w *Writer) Waits(key model.JobKey, reason model.Reason) {
 	}
 }
 
-// schedule has a job written after a delay in which further changes join the write.
+// schedule has a job written, once the writer runs, after a delay in which further changes join the write.
 func (w *Writer) schedule(key model.JobKey) {
+	w.mu.Lock()
+	runs := w.runs
+	w.mu.Unlock()
+	if !runs {
+		return
+	}
 	delay := collected
 	if job := w.state.Head(key); job != nil && job.Group != nil && job.Counts.Total() == 0 {
 		delay = promptly
@@ -163,6 +172,7 @@ func (w *Writer) Run(ctx context.Context) {
 	defer w.events.Shutdown()
 	defer w.queue.ShutDown()
 
+	w.begin()
 	var running sync.WaitGroup
 	running.Go(func() { w.ensureQueues(ctx) })
 	if w.queueFacts != nil {
@@ -177,6 +187,22 @@ func (w *Writer) Run(ctx context.Context) {
 	<-ctx.Done()
 	w.queue.ShutDown()
 	running.Wait()
+}
+
+// begin has all jobs looked at, and from now on those that change.
+func (w *Writer) begin() {
+	w.mu.Lock()
+	w.runs = true
+	keys := slices.Collect(maps.Keys(w.reasons))
+	w.mu.Unlock()
+	for job := range w.state.Snapshot().Jobs {
+		if job.Key.Source != model.FromPod {
+			keys = append(keys, job.Key)
+		}
+	}
+	for _, key := range keys {
+		w.schedule(key)
+	}
 }
 
 // step writes one job; false when the queue is shut down.
@@ -206,7 +232,9 @@ func (w *Writer) reason(key model.JobKey) model.Reason {
 	switch r.Kind {
 	case model.NotEnoughTasks, model.NotEnoughPodsOfTask, model.QueueNotFound:
 		if wait := grace - w.clock.Since(r.at); wait > 0 {
-			w.queue.AddAfter(key, wait)
+			if w.runs {
+				w.queue.AddAfter(key, wait)
+			}
 			return model.Reason{}
 		}
 	}
