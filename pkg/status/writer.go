@@ -59,12 +59,17 @@ type Writer struct {
 	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
 	noSubresource atomic.Bool
 
+	// sequence numbers the reports that come without a number.
+	sequence atomic.Uint64
+
 	// mu guards what follows.
 	mu sync.Mutex
 	// runs: jobs that change are written. Before, they are not remembered: Run looks at all of them.
 	runs bool
 	// reasons are why jobs wait, and since when.
 	reasons map[model.JobKey]since
+	// told are the numbers of the last reports on jobs that exist.
+	told map[model.JobKey]uint64
 	// said is the last event on each job.
 	said map[model.JobKey]model.Reason
 }
@@ -102,6 +107,7 @@ func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes
 		events:   broadcaster,
 		recorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: reporter}),
 		reasons:  map[model.JobKey]since{},
+		told:     map[model.JobKey]uint64{},
 		said:     map[model.JobKey]model.Reason{},
 	}, nil
 }
@@ -109,7 +115,8 @@ func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes
 // Notify takes note of jobs that changed.
 func (w *Writer) Notify(c model.Change) {
 	for _, key := range c.Jobs {
-		if key.Source != model.FromPod {
+		// What there is to write of a single pod, its reason says; without the pod that is to be forgotten.
+		if key.Source != model.FromPod || w.knows(key) && w.state.Head(key) == nil {
 			w.schedule(key)
 		}
 	}
@@ -121,9 +128,21 @@ func (w *Writer) Notify(c model.Change) {
 	}
 }
 
-// Waits takes note of why a job waits; the zero Reason when it no longer does.
+// Waits takes note of why a job waits; the zero Reason when it no longer does. It is for who tells one thing after the
+// other.
 func (w *Writer) Waits(key model.JobKey, reason model.Reason) {
+	w.WaitsAt(key, reason, w.sequence.Add(1))
+}
+
+// WaitsAt is Waits for who may be overtaken by what was to be told later: of two reports about a job the one with the greater
+// number counts.
+func (w *Writer) WaitsAt(key model.JobKey, reason model.Reason, sequence uint64) {
 	w.mu.Lock()
+	if sequence <= w.told[key] {
+		w.mu.Unlock()
+		return
+	}
+	w.told[key] = sequence
 	before, waited := w.reasons[key]
 	same := waited && before.Same(reason)
 	switch {
@@ -193,7 +212,7 @@ func (w *Writer) Run(ctx context.Context) {
 func (w *Writer) begin() {
 	w.mu.Lock()
 	w.runs = true
-	keys := slices.Collect(maps.Keys(w.reasons))
+	keys := slices.Collect(maps.Keys(w.told))
 	w.mu.Unlock()
 	for job := range w.state.Snapshot().Jobs {
 		if job.Key.Source != model.FromPod {
@@ -246,9 +265,7 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 	job := w.state.Head(key)
 	reason := w.reason(key)
 	if job == nil {
-		w.mu.Lock()
-		delete(w.said, key)
-		w.mu.Unlock()
+		w.forget(key)
 		return nil
 	}
 	var group *volcano.PodGroup
@@ -268,6 +285,25 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 		return w.writePods(ctx, job, reason)
 	}
 	return nil
+}
+
+// forget drops what was told of a job that is gone. One of the same name that came meanwhile may have been told of already.
+func (w *Writer) forget(key model.JobKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state.Head(key) == nil {
+		delete(w.said, key)
+		delete(w.reasons, key)
+		delete(w.told, key)
+	}
+}
+
+// knows reports whether anything was told of a job.
+func (w *Writer) knows(key model.JobKey) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, told := w.told[key]
+	return told
 }
 
 // say records an event on the PodGroup if the reason is new.
