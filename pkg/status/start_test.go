@@ -18,7 +18,7 @@ func TestTheNextProcessKnowsWhatAGangStartedWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, podGroup(1), member("a", running))
 		time.Sleep(collected)
-		said := func(when string, status string) {
+		said := func(when, status string) {
 			t.Helper()
 			for _, c := range d.podGroup().Status.Conditions {
 				if c.Type == volcano.PodGroupScheduled && string(c.Status) == status && c.Message == "started with a minimum of 1 tasks" {
