@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	modelresource "github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // BenchmarkSnapshot measures a snapshot of 5,000 nodes and 50,000 pods in jobs of 10 when one pod in a hundred changed
@@ -61,5 +62,61 @@ func benchmarkSnapshot(b *testing.B, choose func(i, round int) int) {
 		round++
 		b.StartTimer()
 		state.Snapshot()
+	}
+}
+
+// BenchmarkPodEvent measures what one event costs of a PodGroup with 10,000 pods that all differ in a label, together with the
+// look at the job that follows each event.
+func BenchmarkPodEvent(b *testing.B) {
+	const pods = 10_000
+	pod := func(i, version int) *corev1.Pod {
+		return newPod(fmt.Sprintf("p%d", i), in("train"), labelled("replica", fmt.Sprint(i)), func(p *corev1.Pod) {
+			p.Generation = int64(version)
+		})
+	}
+	look := func(s *model.State) {
+		if s.Head(train).Counts.Total() == 0 {
+			b.Fatal("the job is gone")
+		}
+	}
+	for name, event := range map[string]func(*model.State, int, int){
+		"a pod that waits is changed":     func(s *model.State, i, n int) { s.UpsertPod(pod(i, n)) },
+		"a pod that runs is changed":      func(s *model.State, i, n int) { p := pod(0, n); running(p); s.UpsertPod(p) },
+		"a reservation, and it is undone": func(s *model.State, i, _ int) { uid := pod(i, 0).UID; s.Assume(uid, "n"); look(s); s.Forget(uid) },
+		"looked at once, after 100 events": func(s *model.State, i, n int) {
+			for k := range 50 {
+				uid := types.UID(fmt.Sprintf("p%d", (i+k)%pods))
+				s.Assume(uid, "n")
+				s.Forget(uid)
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := watching()
+			s.UpsertGroup(train, &model.Group{UID: "u", MinMember: pods})
+			for i := range pods {
+				s.UpsertPod(pod(i, 0))
+			}
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				n++
+				event(s, n%pods, n)
+				look(s)
+				look(s)
+			}
+		})
+	}
+}
+
+// BenchmarkLeastSum measures the least that a minimum of 10,000 tasks asks for, each of a class of its own.
+func BenchmarkLeastSum(b *testing.B) {
+	demands := make([]model.Demand, 10_000)
+	for i := range demands {
+		demands[i] = model.Demand{Class: model.Class{byte(i), byte(i >> 8)}, Count: 1, Request: modelresource.FromList(amounts("cpu", "1", "memory", "1Gi"))}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		model.LeastSum(demands, 10_000)
 	}
 }

@@ -13,6 +13,9 @@ import (
 // LeastSum is, for each resource, the least that any choice of n tasks asks for. The demands may be reordered. Fewer
 // than n tasks ask for what all of them do.
 func LeastSum(demands []Demand, n int) resource.Vector {
+	if total, ok := equalSum(demands, n); ok {
+		return total
+	}
 	var names resource.Vector
 	for _, d := range demands {
 		names.Max(d.Request)
@@ -23,7 +26,7 @@ func LeastSum(demands []Demand, n int) resource.Vector {
 		total, left := int64(0), n
 		for _, d := range demands {
 			k := min(left, d.Count)
-			total += int64(k) * d.Request.Get(name)
+			total = resource.PlusTimes(total, d.Request.Get(name), int64(k))
 			left -= k
 		}
 		names[i].Value = total
@@ -31,9 +34,28 @@ func LeastSum(demands []Demand, n int) resource.Vector {
 	return names
 }
 
+// equalSum is the least sum where all tasks ask for the same, as those do that differ in labels only.
+func equalSum(demands []Demand, n int) (total resource.Vector, ok bool) {
+	tasks := 0
+	for i := range demands {
+		if !slices.Equal(demands[i].Request, demands[0].Request) {
+			return nil, false
+		}
+		tasks += demands[i].Count
+	}
+	if len(demands) > 0 {
+		total.AddTimes(demands[0].Request, int64(min(n, tasks)))
+	}
+	return total, true
+}
+
 // Need is, for each resource, the least that the job's next turn asks for.
 func (j *Job) Need() resource.Vector {
-	return LeastSum(slices.Clone(j.Pending), max(1, j.Requirement().Tasks))
+	n := max(1, j.Requirement().Tasks)
+	if total, ok := equalSum(j.Pending, n); ok {
+		return total
+	}
+	return LeastSum(slices.Clone(j.Pending), n)
 }
 
 // minimum is what the job needs to start, as its PodGroup says or, where it does not, as its own pods do: what is placed

@@ -6,6 +6,7 @@ package model
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,10 @@ type entry struct {
 	index map[types.UID]int
 	// admitted: the job has been let into its queue.
 	admitted bool
+	// ready: some task holds a node or has succeeded.
+	ready bool
+	// lent: job.Pending has been handed out, and is copied before it changes. Those who read the model set it.
+	lent atomic.Bool
 	// frozen is the immutable copy handed out; nil when the live job has changed since.
 	frozen *Job
 }
@@ -44,16 +49,20 @@ func (s *State) task(uid types.UID) *Task {
 func (s *State) putTask(t *Task, c *Change) {
 	e := s.entry(t.Job)
 	if i, ok := e.index[t.UID]; ok {
-		s.touchKept(e.job.Tasks[i], t)
-		e.count(e.job.Tasks[i], -1)
+		before := e.job.Tasks[i]
+		s.touchKept(before, t)
 		e.job.Tasks[i] = t
+		if !t.countsAs(before) {
+			e.count(before, -1)
+			e.count(t, 1)
+		}
 	} else {
 		s.touchKept(nil, t)
 		e.index[t.UID] = len(e.job.Tasks)
 		e.job.Tasks = append(e.job.Tasks, t)
 		s.jobOf[t.UID] = t.Job
+		e.count(t, 1)
 	}
-	e.count(t, 1)
 	if t.Nominated != "" {
 		s.nominated[t.UID] = true
 	} else {
@@ -104,6 +113,13 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 	s.touch(key, e, c)
 }
 
+// countsAs reports whether the job's counters do not tell the task from what it was before.
+func (t *Task) countsAs(before *Task) bool {
+	return t.Status == before.Status && t.Role == before.Role && t.Class == before.Class && t.Traits == before.Traits &&
+		t.Node == before.Node && t.Nominated == before.Nominated && t.Gated == before.Gated && t.QueueGated == before.QueueGated &&
+		t.BestEffort == before.BestEffort && t.HeldBy == before.HeldBy && slices.Equal(t.Request, before.Request)
+}
+
 // count adds n times the task to the counters of its job.
 func (e *entry) count(t *Task, n int) {
 	e.job.Counts.add(t, n)
@@ -119,6 +135,10 @@ func (e *entry) count(t *Task, n int) {
 		e.job.HeldBy = t.HeldBy
 	}
 	if t.Placeable() {
+		if e.lent.Load() {
+			e.job.Pending = slices.Clone(e.job.Pending)
+			e.lent.Store(false)
+		}
 		i, ok := findDemand(e.job.Pending, t.Class)
 		if !ok {
 			e.job.Pending = slices.Insert(e.job.Pending, i, Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Pod: t.Pod, Request: t.Request})
@@ -136,8 +156,9 @@ func (s *State) touch(key JobKey, e *entry, c *Change) {
 	if e.job.Group == nil && len(e.job.Tasks) == 0 {
 		delete(s.jobs, key)
 	}
+	e.begin()
 	e.frozen = nil
-	s.snapshots.changed(key)
+	s.snapshots.changed(key, len(s.jobs))
 	c.Jobs = append(c.Jobs, key)
 }
 
@@ -158,7 +179,8 @@ func (s *State) head(e *entry) Job {
 	j.Usage = e.job.Usage.clone()
 	j.Admitted = e.admitted
 	j.Roles = slices.Clone(e.job.Roles)
-	j.Pending = slices.Clone(e.job.Pending)
+	j.Pending = slices.Clip(e.job.Pending)
+	e.lent.Store(true)
 	switch {
 	case j.Group != nil:
 		j.Queue, j.Created, j.UID = j.Group.Queue, j.Group.Created, j.Group.UID

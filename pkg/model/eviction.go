@@ -57,9 +57,10 @@ type Nomination struct {
 
 // Pipeline records a decision to evict: the victims are leaving from now on, and their room is kept for the nominated
 // tasks until they are placed, or the nomination is taken back. Victims that are gone and tasks that no longer wait are
-// passed over. Source: Volcano's Statement.Evict and Statement.Pipeline, whose state ends with the session.
+// passed over. Who decides leads. Source: Volcano's Statement.Evict and Statement.Pipeline, whose state ends with the session.
 func (s *State) Pipeline(nominations []Nomination, victims []types.UID) Change {
 	return s.write(func(c *Change) {
+		s.leads = true
 		for _, uid := range victims {
 			if t := s.task(uid); t != nil && (t.Status == Running || t.Status == Bound) {
 				t = t.evicting()

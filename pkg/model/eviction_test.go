@@ -118,10 +118,44 @@ func TestRoomKeptByAnotherProcess(t *testing.T) {
 		t.Errorf("room is kept on %q, want node-0", task.Nominated)
 	}
 	// Once given up it is not taken up again from what the API server still says.
+	s.Lead()
 	s.Denominate("p")
 	s.UpsertPod(p.DeepCopy())
 	if task := s.Task("p"); task.Nominated != "" {
 		t.Errorf("room is kept on %q again", task.Nominated)
+	}
+}
+
+// TestUntilItLeadsTheAPIServerSaysForWhomRoomIsKept: the process that leads decides that while this one watches.
+func TestUntilItLeadsTheAPIServerSaysForWhomRoomIsKept(t *testing.T) {
+	type steps = []func(*model.State)
+	pod := func(node string) func(*model.State) {
+		return func(s *model.State) {
+			s.UpsertPod(newPod("p", func(p *corev1.Pod) { p.Status.NominatedNodeName = node }))
+		}
+	}
+	lead := func(s *model.State) { s.Lead() }
+	for name, tc := range map[string]struct {
+		steps steps
+		want  string
+	}{
+		"written after the pod was seen":          {steps{pod(""), pod("node-0"), lead}, "node-0"},
+		"moved":                                   {steps{pod("node-0"), pod("node-1"), lead}, "node-1"},
+		"taken back":                              {steps{pod("node-0"), pod(""), lead}, ""},
+		"delivered again after this one leads":    {steps{pod(""), pod("node-0"), lead, pod("node-0")}, "node-0"},
+		"news of before the change of the leader": {steps{pod(""), pod("node-0"), lead, pod("")}, "node-0"},
+		"what others write does not count then":   {steps{pod(""), lead, pod("node-0")}, ""},
+		"for a pod it had not seen it does":       {steps{lead, pod("node-0")}, "node-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := watching()
+			for _, step := range tc.steps {
+				step(s)
+			}
+			if got := s.Task("p").Nominated; got != tc.want {
+				t.Errorf("room is kept on %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -41,7 +41,9 @@ type Group struct {
 	Topology *NetworkTopology
 	// PriorityClass names the job's PriorityClass; empty for the cluster's default.
 	PriorityClass string
-	Created       time.Time
+	// Start is what the gang started with as the API server has it, from the last process that knew.
+	Start   Start
+	Created time.Time
 	// Object is the PodGroup as last seen; never to be changed.
 	Object runtime.Object
 }
@@ -199,7 +201,7 @@ type Demand struct {
 // Job is a PodGroup and its pods, or a single pod. Jobs taken from a State are immutable.
 type Job struct {
 	Key JobKey
-	// Group is nil for a job of one, and for pods whose PodGroup does not exist.
+	// Group is nil for a job of one, and for pods whose PodGroup does not exist. Its UID tells one that took the name of another.
 	Group *Group
 	// Queue is the queue of the job, never empty.
 	Queue string
@@ -209,6 +211,8 @@ type Job struct {
 	UID      types.UID
 	Counts   Counts
 	Usage    Usage
+	// Start is the minimum with which the job was first whole; zero for a job without a PodGroup.
+	Start Start
 	// Admitted: the job has been let into its queue (Volcano's enqueue) and may have turns.
 	Admitted bool
 	// Outsized: the job cannot start however empty the nodes are. The state does not say so; it is for those to set who compare jobs
@@ -289,9 +293,6 @@ func (j *Job) Started() bool {
 	}
 	return true
 }
-
-// Partial reports whether some, but too few, members of the job hold nodes: it must be completed before anything else.
-func (j *Job) Partial() bool { return !j.Started() && j.Counts.Ready() > j.Counts.ByStatus[Succeeded] }
 
 // Ready is Volcano's JobReady of the gang plugin: pending best-effort tasks count toward the minimums.
 func (j *Job) Ready() bool {

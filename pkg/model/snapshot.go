@@ -55,22 +55,65 @@ func shardOf(key JobKey) int { return int(maphash.Comparable(seed, key) % shards
 
 // snapshotter remembers what the last snapshot held and which jobs changed since.
 type snapshotter struct {
-	jobs          [shards]map[JobKey]*Job
-	queues        map[string]*Queue
-	dirty         map[JobKey]bool
+	jobs   [shards]map[JobKey]*Job
+	queues map[string]*Queue
+	dirty  map[JobKey]bool
+	// all: so many jobs changed that they are no longer told apart. So it is before the first snapshot, which a standby may
+	// not take for weeks.
+	all           bool
 	queuesChanged bool
 }
 
+// fewChanges is how many changed jobs are told apart however few there are.
+const fewChanges = 1024
+
 func newSnapshotter() snapshotter {
-	return snapshotter{dirty: map[JobKey]bool{}, queues: map[string]*Queue{}}
+	return snapshotter{dirty: map[JobKey]bool{}, queues: map[string]*Queue{}, all: true}
 }
 
-func (sn *snapshotter) changed(key JobKey) { sn.dirty[key] = true }
+// changed takes note of a job, of so many that exist.
+func (sn *snapshotter) changed(key JobKey, of int) {
+	switch {
+	case sn.all:
+	case len(sn.dirty) >= max(of, fewChanges):
+		sn.dirty, sn.all = map[JobKey]bool{}, true
+	default:
+		sn.dirty[key] = true
+	}
+}
 
 // Snapshot returns the model as it is now. The cost is proportional to what changed since the last call.
 func (s *State) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	sn := &s.snapshots
+	if sn.all {
+		s.copyAll()
+	} else {
+		s.copyChanged()
+	}
+	if sn.queuesChanged {
+		sn.queues, sn.queuesChanged = maps.Clone(s.queues), false
+	}
+	jobs := sn.jobs
+	return &Snapshot{jobs: &jobs, queues: sn.queues, Totals: s.ledger.totals()}
+}
+
+// copyAll brings all jobs of the next snapshot up to date.
+func (s *State) copyAll() {
+	sn := &s.snapshots
+	sn.all, sn.jobs = false, [shards]map[JobKey]*Job{}
+	for key, e := range s.jobs {
+		i := shardOf(key)
+		if sn.jobs[i] == nil {
+			sn.jobs[i] = map[JobKey]*Job{}
+		}
+		sn.jobs[i][key] = s.freeze(e)
+	}
+}
+
+// copyChanged brings those up to date that changed since the last one.
+func (s *State) copyChanged() {
 	sn := &s.snapshots
 	var copied [shards]bool
 	for key := range sn.dirty {
@@ -89,11 +132,6 @@ func (s *State) Snapshot() *Snapshot {
 		}
 	}
 	clear(sn.dirty)
-	if sn.queuesChanged {
-		sn.queues, sn.queuesChanged = maps.Clone(s.queues), false
-	}
-	jobs := sn.jobs
-	return &Snapshot{jobs: &jobs, queues: sn.queues, Totals: s.ledger.totals()}
 }
 
 // Job returns one job as it is now, or nil.

@@ -29,6 +29,8 @@ type State struct {
 	defaultPriority int32
 	globalDefault   string
 	budgets         map[budgetKey]*DisruptionBudget
+	// leads: this process decides, and knows better than the API server for whom room is kept.
+	leads bool
 	// nominated are the tasks for which room is kept.
 	nominated map[types.UID]bool
 	ledger    ledger
@@ -67,6 +69,14 @@ func (s *State) AddScheduler(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.schedulers[name] = true
+}
+
+// Lead tells the model that this process decides from now on. Until then another one may, and the nodes that the API
+// server has tasks nominated for are those for which room is kept.
+func (s *State) Lead() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leads = true
 }
 
 // Schedules reports whether the pods of a scheduler name are tasks.
@@ -124,7 +134,7 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 		// Live and finished pods are watched apart; this is late news from before the end.
 		return before
 	default:
-		t = t.after(before)
+		t = t.after(before, s.leads)
 		if t.Status == Running && before.Status != Running {
 			c.Events |= PodStarted
 		}
@@ -139,11 +149,14 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 	return t
 }
 
-// after returns a task as the API server has it with what it does not know yet of what was decided about it.
-func (t *Task) after(before *Task) *Task {
+// after returns a task as the API server has it with what it does not know yet of what was decided about it. Where another
+// process leads, that decides for whom room is kept, and the API server has it.
+func (t *Task) after(before *Task, leads bool) *Task {
 	switch {
 	case before.Status == Allocated && t.Status == Pending:
 		return t.with(Allocated, before.Node)
+	case t.Status == Pending && !leads:
+		return t.nominated(t.Pod.Status.NominatedNodeName)
 	case t.Status == Pending && (before.Nominated != "" || before.HeldBy != ""):
 		return t.nominated(before.Nominated).held(before.HeldBy)
 	case before.Evicting && (t.Status == Running || t.Status == Bound):
@@ -196,6 +209,10 @@ func (s *State) Assume(uid types.UID, nodeName string) Change {
 	return s.write(func(c *Change) {
 		if t := s.task(uid); t != nil && t.Status == Pending {
 			c.Own = true
+			if e := s.jobs[t.Job]; e.job.Counts.Ready() == 0 {
+				// What it started with is that of an earlier gang, of which nothing is left.
+				e.job.Start = Start{}
+			}
 			t = t.with(Allocated, nodeName)
 			s.putTask(t, c)
 			s.account(t, c)
@@ -224,11 +241,14 @@ func (s *State) Hold(uid types.UID, plugin string) Change {
 	})
 }
 
-// UpsertGroup records a PodGroup.
+// UpsertGroup records a PodGroup. One that took the name of another has to be admitted by itself.
 func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 	return s.write(func(c *Change) {
 		e := s.entry(key)
 		before := e.job.Group
+		if before != nil && before.UID != g.UID {
+			before, e.admitted = nil, false
+		}
 		if g.Problem != "" && (before == nil || before.Problem != g.Problem) {
 			c.Complaints = append(c.Complaints, Complaint{Object: g.Object, Problem: g.Problem})
 		}
@@ -236,6 +256,9 @@ func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 		// seen, tells something new.
 		if g.Phase.admitted() && (before == nil || !before.Phase.admitted()) {
 			e.admitted = true
+		}
+		if e.job.Start.Tasks == 0 && (before == nil || !s.leads) {
+			e.job.Start = g.Start
 		}
 		e.job.Group = g
 		s.touch(key, e, c)
@@ -252,11 +275,11 @@ func (s *State) Admit(key JobKey, admitted bool) Change {
 	})
 }
 
-// DeleteGroup forgets a PodGroup. Its pods remain a job that may not start.
+// DeleteGroup forgets a PodGroup, and that it was admitted. Its pods remain a job that may not start.
 func (s *State) DeleteGroup(key JobKey) Change {
 	return s.write(func(c *Change) {
 		if e := s.jobs[key]; e != nil && e.job.Group != nil {
-			e.job.Group = nil
+			e.job.Group, e.admitted = nil, false
 			s.touch(key, e, c)
 		}
 	})

@@ -57,6 +57,21 @@ func TestTotals(t *testing.T) {
 			steps{node("node-0", having("cpu", "8")), pod("wait"), pod("bound", on("node-0")), pod("run", running), pod("other", running, of("default-scheduler"))},
 			sums{Nodes: 1, Allocatable: "cpu=8", Largest: "cpu=8", Used: "cpu=3 pods=3"},
 		},
+		"pods that ask for more than any node has do not overflow what is used": {
+			steps{
+				node("node-0", having("memory", "1Gi")),
+				pod("a", on("node-0"), asking("memory", "5Ei")), pod("b", on("node-0"), asking("memory", "5Ei")), pod("c", running),
+			},
+			sums{Nodes: 1, Allocatable: "memory=1Gi", Largest: "memory=1Gi", Used: "cpu=1 memory=256Ti pods=3"},
+		},
+		"what was taken in above the bound is given back whole": {
+			steps{
+				node("node-0", having("memory", "1Gi")),
+				pod("a", on("node-0"), asking("memory", "5Ei")), pod("b", on("node-0"), asking("memory", "5Ei")), pod("c", running),
+				func(s *model.State) { s.DeletePod("a"); s.DeletePod("b") },
+			},
+			sums{Nodes: 1, Allocatable: "memory=1Gi", Largest: "memory=1Gi", Used: "cpu=1 pods=1"},
+		},
 		"terminating pods use their node, finished ones do not": {
 			steps{node("node-0", having("cpu", "8")), pod("go", running, terminating), pod("done", succeeded), pod("bad", failed)},
 			sums{Nodes: 1, Allocatable: "cpu=8", Largest: "cpu=8", Used: "cpu=1 pods=1"},

@@ -2,11 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resource holds resource vectors: the only arithmetic on quantities in Caldera.
+//
+// The API server lets anybody ask for 5Ei of memory, and two such requests are more than an int64 holds. So amounts are
+// bounded when they are read, by who wrote them:
+//
+//	a pod       2^47   128Ti of memory, 140 thousand million cores
+//	a PodGroup  2^53   8Pi: a gang of 4,000 whole nodes of 2Ti
+//	all else    2^56   64Pi: nodes, queues and quotas, which administrators write
+//
+// Sums stop at 2^62-1 instead of turning negative. That is more than 32,000 pods come to that ask for the most there is,
+// and millions of those that fit on a node: up to there sums are exact, and taking away what was added leaves what was
+// there before. Beyond it they tell only "too much". Two sums can be added once more without care.
 package resource
 
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -28,11 +40,19 @@ type Amount = Quantity[int64]
 // A missing name means zero. Values may be negative (a node that is overcommitted has negative idle).
 type Vector []Amount
 
+// The bounds of amounts; see the description of the package.
+const (
+	MostOfPod   int64 = 1 << 47
+	MostOfGroup int64 = 1 << 53
+	mostOfList  int64 = 1 << 56
+	MostOfSum   int64 = 1<<62 - 1
+)
+
 // FromList converts a list of quantities.
 func FromList(list corev1.ResourceList) Vector {
 	v := make(Vector, 0, len(list)+1)
 	for name, quantity := range list {
-		v = append(v, Amount{Name: name, Value: value(name, &quantity)})
+		v = append(v, Amount{Name: name, Value: value(name, &quantity, mostOfList)})
 	}
 	slices.SortFunc(v, func(a, b Amount) int { return cmp.Compare(a.Name, b.Name) })
 	return v
@@ -58,12 +78,29 @@ func schedulable(name corev1.ResourceName) bool {
 		strings.HasPrefix(s, corev1.ResourceAttachableVolumesPrefix)
 }
 
-func value(name corev1.ResourceName, quantity *resource.Quantity) int64 {
+// value reads a quantity, of which no more than the most counts, nor less than its negative. The quantity's own
+// conversions to whole numbers are wrong for what does not fit into an int64, as 1E of cpu does not in millicores.
+func value(name corev1.ResourceName, quantity *resource.Quantity, most int64) int64 {
+	scale, bound := resource.Scale(0), most
+	if inMillis(name) {
+		scale, bound = resource.Milli, most/1000
+	}
+	switch {
+	case quantity.CmpInt64(bound) > 0:
+		return most
+	case quantity.CmpInt64(-bound) < 0:
+		return -most
+	}
+	return quantity.ScaledValue(scale)
+}
+
+// inMillis reports whether a resource is counted in thousandths.
+func inMillis(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceRequestsCPU, corev1.ResourceLimitsCPU:
-		return quantity.MilliValue()
+		return true
 	}
-	return quantity.Value()
+	return false
 }
 
 // OfPod is what a pod asks of its node: its containers, init containers, overhead and pod-level resources as
@@ -72,7 +109,7 @@ func OfPod(pod *corev1.Pod) Vector {
 	list := podresource.PodRequests(pod, podresource.PodResourcesOptions{UseStatusResources: saysMore(pod)})
 	v := make(Vector, 0, len(list)+1)
 	for name, quantity := range list {
-		if n := value(name, &quantity); n != 0 {
+		if n := value(name, &quantity, MostOfPod); n != 0 {
 			v = append(v, Amount{Name: name, Value: n})
 		}
 	}
@@ -121,8 +158,49 @@ func (v *Vector) accumulate(o Vector, factor int64) {
 		if !ok {
 			*v = slices.Insert(*v, i, Amount{Name: a.Name})
 		}
-		(*v)[i].Value += factor * a.Value
+		(*v)[i].Value = PlusTimes((*v)[i].Value, a.Value, factor)
 	}
+}
+
+// PlusTimes is sum + n*amount; the product, and then the sum, are brought down to MostOfSum where they are beyond it, or up
+// to its negative. Neither sum nor amount may be beyond it.
+func PlusTimes(sum, amount, n int64) int64 {
+	switch n {
+	case 1:
+	case -1:
+		amount = -amount
+	default:
+		amount = times(amount, n)
+	}
+	return min(max(sum+amount, -MostOfSum), MostOfSum)
+}
+
+// times is a product as far as a sum can be.
+func times(a, b int64) int64 {
+	high, low := bits.Mul64(magnitude(a), magnitude(b))
+	product := MostOfSum
+	if high == 0 && low < uint64(MostOfSum) {
+		product = int64(low)
+	}
+	if (a < 0) != (b < 0) {
+		return -product
+	}
+	return product
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
+// AtMost lowers every amount to the most there may be, in place, and returns the vector.
+func (v Vector) AtMost(most int64) Vector {
+	for i := range v {
+		v[i].Value = min(v[i].Value, most)
+	}
+	return v
 }
 
 // Max raises every amount of v to that of o, in place.

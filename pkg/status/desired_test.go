@@ -29,6 +29,12 @@ func jobOf(least int, n tasks) *model.Job {
 	return job
 }
 
+// startedWith gives a job the minimum with which it was first whole.
+func startedWith(least int, job *model.Job) *model.Job {
+	job.Start.Tasks = least
+	return job
+}
+
 // neverPlaced makes the terminating tasks of a job ones that had no node.
 func neverPlaced(job *model.Job) *model.Job {
 	job.Counts.ReleasingPlaced = 0
@@ -267,6 +273,12 @@ func TestConditions(t *testing.T) {
 				condition(volcano.PodGroupUnschedulableType, "False", ready, "", now),
 				condition(volcano.PodGroupScheduled, "True", ready, "", now),
 			},
+		},
+		"what a gang started with is kept, and changes no times": {
+			list{scheduled},
+			startedWith(2, jobOf(2, tasks{model.Running: 2})),
+			model.Reason{},
+			list{condition(volcano.PodGroupScheduled, "True", ready, "started with a minimum of 2 tasks", earlier)},
 		},
 		"a gang that goes on running is as it was": {
 			list{scheduled},

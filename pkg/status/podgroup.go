@@ -39,10 +39,10 @@ func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason,
 	switch {
 	case short:
 		set(volcano.PodGroupUnschedulableType, true, string(reason.Kind), reason.Text())
-		set(volcano.PodGroupScheduled, false, string(reason.Kind), "")
+		set(volcano.PodGroupScheduled, false, string(reason.Kind), job.Start.String())
 	case job.Ready() && job.Counts.Total() > 0:
 		set(volcano.PodGroupUnschedulableType, false, readyReason, "")
-		set(volcano.PodGroupScheduled, true, readyReason, "")
+		set(volcano.PodGroupScheduled, true, readyReason, job.Start.String())
 	}
 	return after
 }
@@ -55,7 +55,8 @@ func conditionStatus(on bool) corev1.ConditionStatus {
 }
 
 // setCondition keeps one entry a type. An entry changes only with its status or reason, so that numbers in a message
-// cause no writes; a condition that was never true is not recorded as false.
+// cause no writes; a condition that was never true is not recorded as false. The message of Scheduled is kept up to date: it
+// says what the gang started with, which changes once in its life.
 func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition) {
 	i := slices.IndexFunc(*list, func(have volcano.PodGroupCondition) bool { return have.Type == c.Type })
 	switch {
@@ -64,6 +65,8 @@ func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition
 		*list = append(*list, c)
 	case (*list)[i].Status != c.Status || c.Status == corev1.ConditionTrue && (*list)[i].Reason != c.Reason:
 		(*list)[i] = c
+	case c.Type == volcano.PodGroupScheduled:
+		(*list)[i].Message = c.Message
 	}
 }
 
@@ -108,19 +111,39 @@ func onlyTerminating(job *model.Job) bool {
 		job.Counts.Scheduled()+job.Counts.ReleasingPlaced >= job.Min()
 }
 
-// writeGroup brings the PodGroup's status up to date.
+// writeGroup brings the PodGroup's status up to date. Who is in conflict with another writer looks at what that wrote, once.
 func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, reason model.Reason) error {
+	err := w.updateGroup(ctx, job, group, reason)
+	if apierrors.IsConflict(err) {
+		var there bool
+		if group, there, err = w.sameGroup(ctx, group); there {
+			err = w.updateGroup(ctx, job, group, reason)
+		}
+	}
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("writing the status of PodGroup %s: %w", job.Key, err)
+}
+
+// sameGroup reads a PodGroup from the API server, and whether it is there: one that was deleted, or replaced by another one of
+// its name, is not.
+func (w *Writer) sameGroup(ctx context.Context, group *volcano.PodGroup) (live *volcano.PodGroup, there bool, err error) {
+	live, err = w.volcano.SchedulingV1beta1().PodGroups(group.Namespace).Get(ctx, group.Name, metav1.GetOptions{})
+	return live, err == nil && live.UID == group.UID, err
+}
+
+// updateGroup writes the status if it is to change.
+func (w *Writer) updateGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, reason model.Reason) error {
 	after := Desired(job, group.Status, reason, metav1.NewTime(w.clock.Now()), string(uuid.NewUUID()))
 	if equal(group.Status, after) {
 		return nil
 	}
-	if err := w.patchGroup(ctx, job, group, after); err != nil {
-		return err
-	}
-	if !scheduled(group.Status) && scheduled(after) {
+	err := w.patchGroup(ctx, job, group, after)
+	if err == nil && !scheduled(group.Status) && scheduled(after) {
 		w.recorder.Event(group, corev1.EventTypeNormal, string(volcano.PodGroupScheduled), string(volcano.PodGroupReady))
 	}
-	return nil
+	return err
 }
 
 // scheduled reports whether the condition Scheduled is true.
@@ -147,22 +170,14 @@ func (w *Writer) patchGroup(ctx context.Context, job *model.Job, group *volcano.
 	if !w.noSubresource.Load() {
 		_, err = client.Patch(ctx, group.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 		if !apierrors.IsNotFound(err) {
-			return gone(err, job)
+			return err
 		}
 	}
 	_, err = client.Patch(ctx, group.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err == nil {
 		w.noSubresource.Store(true)
 	}
-	return gone(err, job)
-}
-
-// gone turns the errors of a PodGroup that was deleted or replaced meanwhile into success.
-func gone(err error, job *model.Job) error {
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return fmt.Errorf("writing the status of PodGroup %s: %w", job.Key, err)
+	return err
 }
 
 func equal(a, b volcano.PodGroupStatus) bool {

@@ -78,14 +78,25 @@ func (w *Writer) writeCondition(ctx context.Context, pod *corev1.Pod, c corev1.P
 	return w.patchPod(ctx, pod, "a condition", map[string]any{"conditions": []corev1.PodCondition{c}})
 }
 
-// patchPod writes a part of a pod's status; what names it in errors. A pod that is gone, or was created again, has none.
+// patchPod writes a part of a pod's status; what names it in errors. A pod that is gone, or was created again, has none. A
+// conflict with another writer is no reason to leave it: what is written is not made of what that may have changed.
 func (w *Writer) patchPod(ctx context.Context, pod *corev1.Pod, what string, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {
 		return fmt.Errorf("encoding %s of pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
 	}
-	_, err = w.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	client := w.kube.CoreV1().Pods(pod.Namespace)
+	write := func() error {
+		_, err := client.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
+	}
+	if err = write(); apierrors.IsConflict(err) {
+		var live *corev1.Pod
+		if live, err = client.Get(ctx, pod.Name, metav1.GetOptions{}); err == nil && live.UID == pod.UID {
+			err = write()
+		}
+	}
+	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return fmt.Errorf("writing %s of pod %s/%s: %w", what, pod.Namespace, pod.Name, err)

@@ -246,8 +246,8 @@ func TestAConditionThatCannotBeWritten(t *testing.T) {
 		"because the pod is gone is not": {
 			apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, ""), map[string]string{},
 		},
-		"because another pod took its name is not": {
-			apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "", errors.New("the UID is another")), map[string]string{},
+		"because somebody else writes the pod is tried again": {
+			apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "", errors.New("the object has been modified")), map[string]string{"a": full, "b": full},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,10 +59,17 @@ type Writer struct {
 	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
 	noSubresource atomic.Bool
 
-	// mu guards reasons and said.
+	// sequence numbers the reports that come without a number.
+	sequence atomic.Uint64
+
+	// mu guards what follows.
 	mu sync.Mutex
+	// runs: jobs that change are written. Before, they are not remembered: Run looks at all of them.
+	runs bool
 	// reasons are why jobs wait, and since when.
 	reasons map[model.JobKey]since
+	// told are the numbers of the last reports on jobs that exist.
+	told map[model.JobKey]uint64
 	// said is the last event on each job.
 	said map[model.JobKey]model.Reason
 }
@@ -99,6 +107,7 @@ func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes
 		events:   broadcaster,
 		recorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: reporter}),
 		reasons:  map[model.JobKey]since{},
+		told:     map[model.JobKey]uint64{},
 		said:     map[model.JobKey]model.Reason{},
 	}, nil
 }
@@ -106,7 +115,8 @@ func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes
 // Notify takes note of jobs that changed.
 func (w *Writer) Notify(c model.Change) {
 	for _, key := range c.Jobs {
-		if key.Source != model.FromPod {
+		// What there is to write of a single pod, its reason says; without the pod that is to be forgotten.
+		if key.Source != model.FromPod || w.knows(key) && w.state.Head(key) == nil {
 			w.schedule(key)
 		}
 	}
@@ -118,9 +128,21 @@ func (w *Writer) Notify(c model.Change) {
 	}
 }
 
-// Waits takes note of why a job waits; the zero Reason when it no longer does.
+// Waits takes note of why a job waits; the zero Reason when it no longer does. It is for who tells one thing after the
+// other.
 func (w *Writer) Waits(key model.JobKey, reason model.Reason) {
+	w.WaitsAt(key, reason, w.sequence.Add(1))
+}
+
+// WaitsAt is Waits for who may be overtaken by what was to be told later: of two reports about a job the one with the greater
+// number counts.
+func (w *Writer) WaitsAt(key model.JobKey, reason model.Reason, sequence uint64) {
 	w.mu.Lock()
+	if sequence <= w.told[key] {
+		w.mu.Unlock()
+		return
+	}
+	w.told[key] = sequence
 	before, waited := w.reasons[key]
 	same := waited && before.Same(reason)
 	switch {
@@ -138,8 +160,14 @@ func (w *Writer) Waits(key model.JobKey, reason model.Reason) {
 	}
 }
 
-// schedule has a job written after a delay in which further changes join the write.
+// schedule has a job written, once the writer runs, after a delay in which further changes join the write.
 func (w *Writer) schedule(key model.JobKey) {
+	w.mu.Lock()
+	runs := w.runs
+	w.mu.Unlock()
+	if !runs {
+		return
+	}
 	delay := collected
 	if job := w.state.Head(key); job != nil && job.Group != nil && job.Counts.Total() == 0 {
 		delay = promptly
@@ -163,6 +191,7 @@ func (w *Writer) Run(ctx context.Context) {
 	defer w.events.Shutdown()
 	defer w.queue.ShutDown()
 
+	w.begin()
 	var running sync.WaitGroup
 	running.Go(func() { w.ensureQueues(ctx) })
 	if w.queueFacts != nil {
@@ -177,6 +206,22 @@ func (w *Writer) Run(ctx context.Context) {
 	<-ctx.Done()
 	w.queue.ShutDown()
 	running.Wait()
+}
+
+// begin has all jobs looked at, and from now on those that change.
+func (w *Writer) begin() {
+	w.mu.Lock()
+	w.runs = true
+	keys := slices.Collect(maps.Keys(w.told))
+	w.mu.Unlock()
+	for job := range w.state.Snapshot().Jobs {
+		if job.Key.Source != model.FromPod {
+			keys = append(keys, job.Key)
+		}
+	}
+	for _, key := range keys {
+		w.schedule(key)
+	}
 }
 
 // step writes one job; false when the queue is shut down.
@@ -206,7 +251,9 @@ func (w *Writer) reason(key model.JobKey) model.Reason {
 	switch r.Kind {
 	case model.NotEnoughTasks, model.NotEnoughPodsOfTask, model.QueueNotFound:
 		if wait := grace - w.clock.Since(r.at); wait > 0 {
-			w.queue.AddAfter(key, wait)
+			if w.runs {
+				w.queue.AddAfter(key, wait)
+			}
 			return model.Reason{}
 		}
 	}
@@ -218,9 +265,7 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 	job := w.state.Head(key)
 	reason := w.reason(key)
 	if job == nil {
-		w.mu.Lock()
-		delete(w.said, key)
-		w.mu.Unlock()
+		w.forget(key)
 		return nil
 	}
 	var group *volcano.PodGroup
@@ -240,6 +285,25 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 		return w.writePods(ctx, job, reason)
 	}
 	return nil
+}
+
+// forget drops what was told of a job that is gone. One of the same name that came meanwhile may have been told of already.
+func (w *Writer) forget(key model.JobKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state.Head(key) == nil {
+		delete(w.said, key)
+		delete(w.reasons, key)
+		delete(w.told, key)
+	}
+}
+
+// knows reports whether anything was told of a job.
+func (w *Writer) knows(key model.JobKey) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, told := w.told[key]
+	return told
 }
 
 // say records an event on the PodGroup if the reason is new.

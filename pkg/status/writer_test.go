@@ -29,7 +29,6 @@ const collected = 1100 * time.Millisecond
 func TestTheStatusGoesWhereTheDefinitionHasIt(t *testing.T) {
 	listFirst(t)
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "podgroups"}, "train")
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "podgroups"}, "train", errors.New("the UID is another"))
 	for name, tc := range map[string]struct {
 		// fail says what the API server answers to a patch; nil when it does as it is told.
 		fail func(subresource string, nth int) error
@@ -58,10 +57,6 @@ func TestTheStatusGoesWhereTheDefinitionHasIt(t *testing.T) {
 				return nil
 			},
 			first: []string{"patch/status", "patch"}, second: []string{"patch/status"}, written: true,
-		},
-		"a PodGroup that another one replaced is let be": {
-			fail:  func(string, int) error { return conflict },
-			first: []string{"patch/status"}, second: []string{"patch/status"},
 		},
 		"an API server in trouble is asked again": {
 			fail: func(_ string, nth int) error {

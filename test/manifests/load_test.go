@@ -52,6 +52,7 @@ func TestEveryFileLoads(t *testing.T) {
 		"deploy":        func(t *testing.T, name string) { loadObjects(t, name) },
 		"examples":      func(t *testing.T, name string) { loadObjects(t, name) },
 		"rbac":          func(t *testing.T, name string) { loadObjects(t, name) },
+		"rbac-optional": func(t *testing.T, name string) { loadObjects(t, name) },
 		"volcano":       func(t *testing.T, name string) { loadVolcano(t, name) },
 	}
 	for _, name := range files(t, ".") {

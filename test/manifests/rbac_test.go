@@ -18,53 +18,54 @@ import (
 const systemNamespace = "caldera-system"
 
 func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
-	everywhere, inNamespace := grantedRules(t)
+	everywhere, inNamespace := grantedRules(t, "rbac")
 	cases := map[string]struct {
 		// verbs, space-separated, on resource[/subresource][.group][ name].
 		verbs, on string
 		namespace string
 		refused   bool
 	}{
-		"reads PodGroups":                     {verbs: "get list watch", on: "podgroups.scheduling.volcano.sh", namespace: "team"},
-		"writes PodGroups":                    {verbs: "update patch", on: "podgroups.scheduling.volcano.sh", namespace: "team"},
-		"writes PodGroup status":              {verbs: "update patch", on: "podgroups/status.scheduling.volcano.sh", namespace: "team"},
-		"creates no PodGroups":                {verbs: "create", on: "podgroups.scheduling.volcano.sh", namespace: "team", refused: true},
-		"reads Queues":                        {verbs: "get list watch", on: "queues.scheduling.volcano.sh"},
-		"creates the queues root and default": {verbs: "create", on: "queues.scheduling.volcano.sh"},
-		"writes Queues":                       {verbs: "update patch", on: "queues.scheduling.volcano.sh"},
-		"writes Queue status":                 {verbs: "update patch", on: "queues/status.scheduling.volcano.sh"},
-		"deletes no Queues":                   {verbs: "delete", on: "queues.scheduling.volcano.sh", refused: true},
-		"reads label PodGroups":               {verbs: "get list watch", on: "podgroups.scheduling.x-k8s.io", namespace: "team"},
-		"writes label PodGroup status":        {verbs: "update patch", on: "podgroups/status.scheduling.x-k8s.io", namespace: "team"},
-		"reads pods":                          {verbs: "get list watch", on: "pods", namespace: "team"},
-		"binds pods":                          {verbs: "create", on: "pods/binding", namespace: "team"},
-		"writes pod status":                   {verbs: "update patch", on: "pods/status", namespace: "team"},
-		"takes off scheduling gates":          {verbs: "patch", on: "pods", namespace: "team"},
-		"deletes pods":                        {verbs: "delete", on: "pods", namespace: "team"},
-		"evicts pods":                         {verbs: "create", on: "pods/eviction", namespace: "team"},
-		"creates no pods":                     {verbs: "create", on: "pods", namespace: "team", refused: true},
-		"reads nodes":                         {verbs: "get list watch", on: "nodes"},
-		"changes no nodes":                    {verbs: "update patch delete", on: "nodes", refused: true},
-		"reads the load of nodes":             {verbs: "get", on: "nodes/node_cpu_usage_avg.custom.metrics.k8s.io *"},
-		"reads how full nodes are":            {verbs: "get", on: "nodes/node_memory_usage_avg.custom.metrics.k8s.io *"},
-		"reads HyperNodes":                    {verbs: "get list watch", on: "hypernodes.topology.volcano.sh"},
-		"reads NUMA topologies":               {verbs: "get list watch", on: "numatopologies.nodeinfo.volcano.sh"},
-		"reads namespaces":                    {verbs: "get list watch", on: "namespaces"},
-		"reads priority classes":              {verbs: "get list watch", on: "priorityclasses.scheduling.k8s.io"},
-		"reads disruption budgets":            {verbs: "get list watch", on: "poddisruptionbudgets.policy", namespace: "team"},
-		"reads resource quotas":               {verbs: "get list watch", on: "resourcequotas", namespace: "team"},
-		"writes core events":                  {verbs: "create patch update", on: "events", namespace: "team"},
-		"writes events":                       {verbs: "create patch update", on: "events.events.k8s.io", namespace: "team"},
-		"binds volumes":                       {verbs: "get list watch update patch", on: "persistentvolumes"},
-		"binds volume claims":                 {verbs: "get list watch update patch", on: "persistentvolumeclaims", namespace: "team"},
-		"allocates resource claims":           {verbs: "get list watch update patch", on: "resourceclaims/status.resource.k8s.io", namespace: "team"},
-		"creates its lease":                   {verbs: "create", on: "leases.coordination.k8s.io", namespace: systemNamespace},
-		"renews its lease":                    {verbs: "get update", on: "leases.coordination.k8s.io caldera-scheduler", namespace: systemNamespace},
-		"leaves other leases alone":           {verbs: "get update", on: "leases.coordination.k8s.io other", namespace: systemNamespace, refused: true},
-		"reads how clients authenticate":      {verbs: "get list watch", on: "configmaps extension-apiserver-authentication", namespace: "kube-system"},
-		"reviews tokens":                      {verbs: "create", on: "tokenreviews.authentication.k8s.io"},
-		"reviews access":                      {verbs: "create", on: "subjectaccessreviews.authorization.k8s.io"},
-		"reads no secrets":                    {verbs: "get list watch", on: "secrets", namespace: "team", refused: true},
+		"reads PodGroups": {verbs: "get list watch", on: "podgroups.scheduling.volcano.sh", namespace: "team"},
+		"writes the status of PodGroups that have it in the object": {verbs: "patch", on: "podgroups.scheduling.volcano.sh", namespace: "team"},
+		"writes PodGroup status":                                    {verbs: "patch", on: "podgroups/status.scheduling.volcano.sh", namespace: "team"},
+		"replaces no PodGroup status":                               {verbs: "update", on: "podgroups/status.scheduling.volcano.sh", namespace: "team", refused: true},
+		"makes, replaces and ends no PodGroups":                     {verbs: "create update delete", on: "podgroups.scheduling.volcano.sh", namespace: "team", refused: true},
+		"reads Queues":                                              {verbs: "get list watch", on: "queues.scheduling.volcano.sh"},
+		"creates the queues root and default":                       {verbs: "create", on: "queues.scheduling.volcano.sh"},
+		"writes Queue status":                                       {verbs: "patch", on: "queues/status.scheduling.volcano.sh"},
+		"replaces no Queue status":                                  {verbs: "update", on: "queues/status.scheduling.volcano.sh", refused: true},
+		"changes and deletes no Queues":                             {verbs: "update patch delete", on: "queues.scheduling.volcano.sh", refused: true},
+		"reads label PodGroups":                                     {verbs: "get list watch", on: "podgroups.scheduling.x-k8s.io", namespace: "team"},
+		"writes no label PodGroup status":                           {verbs: "update patch", on: "podgroups/status.scheduling.x-k8s.io", namespace: "team", refused: true},
+		"reads pods":                                                {verbs: "get list watch", on: "pods", namespace: "team"},
+		"binds pods":                                                {verbs: "create", on: "pods/binding", namespace: "team"},
+		"writes pod status":                                         {verbs: "update patch", on: "pods/status", namespace: "team"},
+		"changes no pods":                                           {verbs: "update patch", on: "pods", namespace: "team", refused: true},
+		"deletes pods":                                              {verbs: "delete", on: "pods", namespace: "team"},
+		"evicts pods":                                               {verbs: "create", on: "pods/eviction", namespace: "team"},
+		"creates no pods":                                           {verbs: "create", on: "pods", namespace: "team", refused: true},
+		"reads nodes":                                               {verbs: "get list watch", on: "nodes"},
+		"changes no nodes":                                          {verbs: "update patch delete", on: "nodes", refused: true},
+		"reads the load of nodes":                                   {verbs: "get", on: "nodes/node_cpu_usage_avg.custom.metrics.k8s.io *"},
+		"reads how full nodes are":                                  {verbs: "get", on: "nodes/node_memory_usage_avg.custom.metrics.k8s.io *"},
+		"reads HyperNodes":                                          {verbs: "get list watch", on: "hypernodes.topology.volcano.sh"},
+		"reads NUMA topologies":                                     {verbs: "get list watch", on: "numatopologies.nodeinfo.volcano.sh"},
+		"reads namespaces":                                          {verbs: "get list watch", on: "namespaces"},
+		"reads priority classes":                                    {verbs: "get list watch", on: "priorityclasses.scheduling.k8s.io"},
+		"reads disruption budgets":                                  {verbs: "get list watch", on: "poddisruptionbudgets.policy", namespace: "team"},
+		"reads resource quotas":                                     {verbs: "get list watch", on: "resourcequotas", namespace: "team"},
+		"writes core events":                                        {verbs: "create patch update", on: "events", namespace: "team"},
+		"writes events":                                             {verbs: "create patch update", on: "events.events.k8s.io", namespace: "team"},
+		"binds volumes":                                             {verbs: "get list watch update patch", on: "persistentvolumes"},
+		"binds volume claims":                                       {verbs: "get list watch update patch", on: "persistentvolumeclaims", namespace: "team"},
+		"allocates resource claims":                                 {verbs: "get list watch update patch", on: "resourceclaims/status.resource.k8s.io", namespace: "team"},
+		"creates its lease":                                         {verbs: "create", on: "leases.coordination.k8s.io", namespace: systemNamespace},
+		"renews its lease":                                          {verbs: "get update", on: "leases.coordination.k8s.io caldera-scheduler", namespace: systemNamespace},
+		"leaves other leases alone":                                 {verbs: "get update", on: "leases.coordination.k8s.io other", namespace: systemNamespace, refused: true},
+		"reads how clients authenticate":                            {verbs: "get list watch", on: "configmaps extension-apiserver-authentication", namespace: "kube-system"},
+		"reviews tokens":                                            {verbs: "create", on: "tokenreviews.authentication.k8s.io"},
+		"reviews access":                                            {verbs: "create", on: "subjectaccessreviews.authorization.k8s.io"},
+		"reads no secrets":                                          {verbs: "get list watch", on: "secrets", namespace: "team", refused: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -78,11 +79,27 @@ func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
 	}
 }
 
-// grantedRules follows every binding from the scheduler's service account to rules, and fails where a name on the way
-// does not exist.
-func grantedRules(t *testing.T) (everywhere []rbacv1.PolicyRule, inNamespace map[string][]rbacv1.PolicyRule) {
+// TestDeviceShareMayWriteWhichCardsAPodHas with the role that is applied for it only.
+func TestDeviceShareMayWriteWhichCardsAPodHas(t *testing.T) {
+	everywhere, _ := grantedRules(t, "rbac", "rbac-optional")
+	if !rbac.RulesAllow(attributes("patch", "pods", "team"), everywhere...) {
+		t.Error("patch pods is refused")
+	}
+	for _, verb := range []string{"create", "update"} {
+		if rbac.RulesAllow(attributes(verb, "pods", "team"), everywhere...) {
+			t.Errorf("%s pods is allowed", verb)
+		}
+	}
+}
+
+// grantedRules follows every binding from the scheduler's service account to rules in the files of some directories, and
+// fails where a name on the way does not exist.
+func grantedRules(t *testing.T, dirs ...string) (everywhere []rbacv1.PolicyRule, inNamespace map[string][]rbacv1.PolicyRule) {
 	t.Helper()
-	all := loadAll(t, "rbac")
+	var all []runtime.Object
+	for _, dir := range dirs {
+		all = append(all, loadAll(t, dir)...)
+	}
 	accounts := map[string]bool{}
 	for _, object := range all {
 		accounts[id(t, object)] = true

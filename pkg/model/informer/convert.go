@@ -31,6 +31,11 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 	if group.Queue == "" {
 		group.Queue = model.DefaultQueue
 	}
+	for i := range g.Status.Conditions {
+		if c := &g.Status.Conditions[i]; c.Type == volcano.PodGroupScheduled {
+			group.Start = model.ParseStart(c.Message)
+		}
+	}
 	group.WaitingTime, group.Problem = waitingTime(g.Annotations)
 	if len(g.Spec.MinTaskMember) > 0 {
 		group.MinTaskMember = make(map[string]int, len(g.Spec.MinTaskMember))
@@ -46,7 +51,8 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 			"spec.subGroupPolicy has no effect, its pods are placed as tasks of the job: use a PodGroup for each group of pods that is to start together")
 	}
 	if g.Spec.MinResources != nil {
-		group.MinResources, group.MinQuota = resource.Schedulable(*g.Spec.MinResources), resource.FromList(*g.Spec.MinResources)
+		group.MinResources = resource.Schedulable(*g.Spec.MinResources).AtMost(resource.MostOfGroup)
+		group.MinQuota = resource.FromList(*g.Spec.MinResources).AtMost(resource.MostOfGroup)
 	}
 	return group
 }
@@ -87,7 +93,8 @@ func coschedulingGroup(g *coscheduling.PodGroup) *model.Group {
 		group.Queue = model.DefaultQueue
 	}
 	if g.Spec.MinResources != nil {
-		group.MinResources, group.MinQuota = resource.Schedulable(g.Spec.MinResources), resource.FromList(g.Spec.MinResources)
+		group.MinResources = resource.Schedulable(g.Spec.MinResources).AtMost(resource.MostOfGroup)
+		group.MinQuota = resource.FromList(g.Spec.MinResources).AtMost(resource.MostOfGroup)
 	}
 	return group
 }

@@ -98,6 +98,14 @@ func TestVolcanoPodGroups(t *testing.T) {
 				MinQuota:     modelresource.Vector{{Name: "cpu", Value: 1500}, {Name: "nvidia.com/gpu", Value: 8}, {Name: "requests.cpu", Value: 1500}},
 			},
 		},
+		"minimum resources beyond any cluster are bounded": {
+			volcano.PodGroupSpec{MinResources: &corev1.ResourceList{"memory": resource.MustParse("5Ei")}},
+			model.Group{
+				Queue:        "default",
+				MinResources: modelresource.Vector{{Name: "memory", Value: modelresource.MostOfGroup}},
+				MinQuota:     modelresource.Vector{{Name: "memory", Value: modelresource.MostOfGroup}},
+			},
+		},
 		"without a queue it is in default": {
 			volcano.PodGroupSpec{MinMember: 1}, model.Group{MinMember: 1, Queue: "default"},
 		},

@@ -288,6 +288,7 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 		return
 	case <-e.leading:
 	}
+	e.State.Lead()
 	if !e.options.FlushedStatus {
 		e.Writer.StartEvents()
 		go e.Writer.Run(ctx)

@@ -1,0 +1,95 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// Start is the minimum with which a gang was whole for the first time since it held no node: what it must not fall
+// below. A minimum that is raised afterwards breaks no gang that runs. The zero value is that of a gang which was not
+// whole yet.
+type Start struct {
+	// Tasks is the minimum in all; at least 1 for a gang that was whole.
+	Tasks int
+	// Roles are the minimums of the roles that had one; never to be changed.
+	Roles map[string]int
+}
+
+// The parts of the sentence in which the condition Scheduled of a PodGroup keeps a start for the next process.
+const (
+	startedWith = "started with a minimum of "
+	startTasks  = " tasks"
+	startRoles  = ", by role "
+)
+
+// String is the start in words that ParseStart reads; empty for the zero value.
+func (s Start) String() string {
+	if s.Tasks == 0 {
+		return ""
+	}
+	text := startedWith + strconv.Itoa(s.Tasks) + startTasks
+	if len(s.Roles) > 0 {
+		// It cannot fail, and sorts the roles.
+		if roles, err := json.Marshal(s.Roles); err == nil {
+			text += startRoles + string(roles)
+		}
+	}
+	return text
+}
+
+// ParseStart reads what String wrote. Anything else is the start of a gang that was not whole yet.
+func ParseStart(text string) Start {
+	s, err := parseStart(text)
+	if err != nil {
+		return Start{}
+	}
+	return s
+}
+
+func parseStart(text string) (s Start, err error) {
+	tasks, roles, byRole := strings.Cut(strings.TrimPrefix(text, startedWith), startRoles)
+	if s.Tasks, err = strconv.Atoi(strings.TrimSuffix(tasks, startTasks)); err != nil || s.Tasks < 1 {
+		return Start{}, fmt.Errorf("reading how many tasks a gang started with: %q", text)
+	}
+	if byRole {
+		err = json.Unmarshal([]byte(roles), &s.Roles)
+	}
+	return s, err
+}
+
+// begin takes note of a job that is whole for the first time, and forgets what it started with when it holds nothing.
+func (e *entry) begin() {
+	ready := e.job.Counts.Ready() > 0
+	switch {
+	case !ready && e.ready:
+		e.job.Start = Start{}
+	case ready && e.job.Start.Tasks == 0 && e.job.Group != nil && e.job.Started():
+		e.job.Start = Start{Tasks: max(1, e.job.Min()), Roles: maps.Clone(e.job.roleMins())}
+	}
+	e.ready = ready
+}
+
+// Partial reports whether some members of the job hold nodes, and too few: fewer than its minimum if it was never
+// whole, or fewer than it started with, as far as that is still asked for. It must be completed before anything else.
+func (j *Job) Partial() bool {
+	switch {
+	case j.Placed() == 0 || j.Started():
+		return false
+	case j.Start.Tasks == 0:
+		return true
+	case j.Counts.Ready() < min(j.Start.Tasks, j.Min()):
+		return true
+	}
+	for role, least := range j.roleMins() {
+		if c := j.Role(role); c.Ready() < min(j.Start.Roles[role], least) {
+			return true
+		}
+	}
+	return false
+}

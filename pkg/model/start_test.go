@@ -1,0 +1,145 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// A gang is broken when it holds fewer nodes than it started with. A minimum that is raised breaks none: its owner asks for
+// more, which is no reason to go before all queues.
+func TestARaisedMinimumIsNoBrokenGang(t *testing.T) {
+	type steps = []func(*model.State)
+	least := func(n int) func(*model.State) {
+		return func(s *model.State) { s.UpsertGroup(train, &model.Group{UID: "u", MinMember: n}) }
+	}
+	roles := func(n int, of map[string]int) func(*model.State) {
+		return func(s *model.State) { s.UpsertGroup(train, &model.Group{UID: "u", MinMember: n, MinTaskMember: of}) }
+	}
+	// again is the PodGroup as a process finds it that is started anew.
+	again := func(n int, start model.Start) func(*model.State) {
+		return func(s *model.State) { s.UpsertGroup(train, &model.Group{UID: "u", MinMember: n, Start: start}) }
+	}
+	pods := func(prefix string, n int, options ...func(*corev1.Pod)) func(*model.State) {
+		return func(s *model.State) {
+			for _, p := range members(prefix, n, options...) {
+				s.UpsertPod(p)
+			}
+		}
+	}
+	gone := func(prefix string, n int) func(*model.State) {
+		return func(s *model.State) {
+			for _, p := range members(prefix, n) {
+				s.DeletePod(p.UID)
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		steps   steps
+		partial bool
+		need    model.Requirement
+	}{
+		"never whole: half of it was bound": {
+			steps{least(4), pods("w", 4), pods("w", 2, running)}, true, model.Requirement{Gang: true, Tasks: 2},
+		},
+		"whole": {
+			steps{least(2), pods("w", 2, running)}, false, model.Requirement{Tasks: 1},
+		},
+		"raised from 1 to 9 while one member runs": {
+			steps{least(1), pods("w", 1, running), pods("x", 8), least(9)}, false, model.Requirement{Gang: true, Tasks: 8},
+		},
+		"raised from no minimum at all": {
+			steps{least(0), pods("w", 2, running), pods("x", 7), least(9)}, false, model.Requirement{Gang: true, Tasks: 7},
+		},
+		"raised, and then below what it started with": {
+			steps{least(2), pods("w", 2, running), pods("x", 7), least(9), gone("w", 1)}, true, model.Requirement{Gang: true, Tasks: 8},
+		},
+		"lost a member": {
+			steps{least(3), pods("w", 3, running), gone("w", 1)}, true, model.Requirement{Gang: true, Tasks: 1},
+		},
+		"lost a member, and less is asked for since": {
+			steps{least(3), pods("w", 3, running), gone("w", 1), least(2)}, false, model.Requirement{Tasks: 1},
+		},
+		"lost all members: what comes now is a new gang": {
+			steps{least(1), pods("w", 2, running), gone("w", 2), least(4), pods("x", 4), pods("x", 2, running)}, true, model.Requirement{Gang: true, Tasks: 2},
+		},
+		"members that succeeded count as what it started with": {
+			steps{least(2), pods("w", 1, running), pods("d", 1, succeeded), pods("x", 7), least(9)}, false, model.Requirement{Gang: true, Tasks: 7},
+		},
+		"a role's minimum is raised": {
+			steps{
+				roles(2, map[string]int{"ps": 1, "worker": 1}), pods("p", 1, running, role("ps")), pods("w", 1, running, role("worker")),
+				roles(4, map[string]int{"ps": 1, "worker": 3}),
+			}, false, model.Requirement{Gang: true, Tasks: 2, Roles: map[string]int{"worker": 2}},
+		},
+		"a role is below what it started with": {
+			steps{
+				roles(2, map[string]int{"ps": 1, "worker": 1}), pods("p", 1, running, role("ps")), pods("w", 3, running, role("worker")), gone("p", 1),
+			}, true, model.Requirement{Gang: true, Tasks: 1, Roles: map[string]int{"ps": 1}},
+		},
+		"raised before this process was started": {
+			steps{pods("w", 1, running), again(9, model.Start{Tasks: 1}), pods("x", 8)}, false, model.Requirement{Gang: true, Tasks: 8},
+		},
+		"the same, and its pods are delivered later": {
+			steps{again(9, model.Start{Tasks: 1}), pods("w", 1, running), pods("x", 8)}, false, model.Requirement{Gang: true, Tasks: 8},
+		},
+		"broken before this process was started": {
+			steps{pods("w", 1, running), again(9, model.Start{Tasks: 9}), pods("x", 8)}, true, model.Requirement{Gang: true, Tasks: 8},
+		},
+		"what an earlier gang of the name started with does not count for the one placed now": {
+			steps{again(4, model.Start{Tasks: 1}), pods("w", 4), func(s *model.State) { s.Assume("w-0", "node-0") }}, true, model.Requirement{Gang: true, Tasks: 3},
+		},
+		"a plan that came to nothing was no start": {
+			steps{
+				least(2), pods("w", 4), func(s *model.State) { s.Assume("w-0", "node-0"); s.Assume("w-1", "node-0") },
+				func(s *model.State) { s.Forget("w-0"); s.Forget("w-1") }, least(4), func(s *model.State) { s.Assume("w-2", "node-0"); s.Assume("w-3", "node-0") },
+			}, true, model.Requirement{Gang: true, Tasks: 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := watching()
+			for _, step := range tc.steps {
+				step(state)
+			}
+			job := state.Job(train)
+			if got := job.Partial(); got != tc.partial {
+				t.Errorf("partial is %t; it started with %+v", got, job.Start)
+			}
+			if diff := cmp.Diff(tc.need, job.Requirement()); diff != "" {
+				t.Errorf("what its turn has to place (-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAStartIsReadAsItWasWritten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want model.Start
+	}{
+		"tasks":                      {"started with a minimum of 12 tasks", model.Start{Tasks: 12}},
+		"roles, in order":            {`started with a minimum of 12 tasks, by role {"a, b":2,"ps":1}`, model.Start{Tasks: 12, Roles: map[string]int{"ps": 1, "a, b": 2}}},
+		"nothing was written":        {"", model.Start{}},
+		"somebody else's message":    {"tasks in gang are ready", model.Start{}},
+		"a number that means no":     {"started with a minimum of -1 tasks", model.Start{}},
+		"roles that cannot be read":  {"started with a minimum of 2 tasks, by role {", model.Start{}},
+		"more digits than there are": {"started with a minimum of 99999999999999999999 tasks", model.Start{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := model.ParseStart(tc.text)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
+			}
+			if text := fmt.Sprint(got); got.Tasks > 0 && text != tc.text {
+				t.Errorf("it is written as %q", text)
+			}
+		})
+	}
+}
