@@ -98,7 +98,7 @@ func (d *Dispatcher) send(out outgoing) {
 		d.cfg.Settle(s.members, s.bind)
 	}
 	for _, r := range out.reports {
-		d.cfg.Report(r.job, r.reason)
+		d.cfg.Report(r.job, r.reason, r.number)
 	}
 }
 
@@ -174,5 +174,6 @@ func (d *Dispatcher) tell(w *waiting, reason model.Reason) {
 		return
 	}
 	w.reported = reason
-	d.reports = append(d.reports, report{job: w.job.Key, reason: reason})
+	d.reported++
+	d.reports = append(d.reports, report{job: w.job.Key, reason: reason, number: d.reported})
 }

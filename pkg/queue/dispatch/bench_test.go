@@ -46,8 +46,9 @@ func crowd(b *testing.B, jobs int, capacity config.TierPlugin) *Dispatcher {
 	d := New(Config{
 		State: state, Rules: Rules{Policies: policies}, MayFit: gang.MayFit, Outsized: gang.Outsized, Checks: func(string) room.Checks { return room.Checks{Resources: true} }, Clock: clock.RealClock{}, Recorder: silent{},
 		Lead:   gang.TaskOrder(func(_, _ *model.Task) int { return 0 }).Lead,
-		Report: func(model.JobKey, model.Reason) {}, Fault: func(*model.Queue, model.Reason) {},
+		Report: func(model.JobKey, model.Reason, uint64) {}, Fault: func(*model.Queue, model.Reason) {},
 	})
+	d.running = true
 	state.Observe(d.Notify)
 	for i := range 100 {
 		state.UpsertNode(&corev1.Node{

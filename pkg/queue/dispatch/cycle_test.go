@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -281,6 +282,70 @@ func TestAMemberWhoseCycleFailsEndsTheTurn(t *testing.T) {
 		}
 		if got := d.last("a"); got.Kind != model.SchedulerError {
 			t.Errorf("the job was told %+v", got)
+		}
+	})
+}
+
+// TestATurnIsForWhatItWasGivenFor: its PodGroup changes before the lead's cycle plans it.
+func TestATurnIsForWhatItWasGivenFor(t *testing.T) {
+	for name, change := range map[string]func(d *desk){
+		"the PodGroup is gone": func(d *desk) { d.state.DeleteGroup(keyOf("a")) },
+		"it was replaced": func(d *desk) {
+			d.state.UpsertGroup(keyOf("a"), &model.Group{UID: "another", Queue: model.DefaultQueue, MinMember: 2, Created: epoch})
+		},
+		"its minimum is another": func(d *desk) {
+			d.state.UpsertGroup(keyOf("a"), &model.Group{UID: "a", Queue: model.DefaultQueue, MinMember: 1, Created: epoch})
+		},
+		"the lead belongs to another job": func(d *desk) {
+			moved := memberOf("other", 0, "1")
+			moved.UID = "a-0"
+			d.state.UpsertPod(moved)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				d.Between()
+				d.submit("a", 2, 2, "1")
+				d.want("a-0")
+				d.begin("a-0")
+				change(d)
+				if entry := d.Enter("a-0"); entry.Verdict != dispatch.NotItsTurn {
+					t.Errorf("it enters as %v", entry.Verdict)
+				}
+				d.submit("b", 1, 9, "2")
+				d.Between()
+				d.want("b-0")
+			})
+		})
+	}
+}
+
+// TestBeforeItRunsNothingIsKept: a standby sees every object for weeks. What is there when it runs is looked at, and no more.
+func TestBeforeItRunsNothingIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newStandby(t)
+		for i := range 1000 {
+			d.submit("past", 1, 1, "1")
+			if i%100 == 0 {
+				d.Figures()
+			}
+			d.state.DeletePod("past-0")
+			d.state.DeleteGroup(keyOf("past"))
+		}
+		d.submit("a", 1, 2, "1")
+		for _, q := range d.Figures() {
+			if requested := q.Usage.Requested.Get(corev1.ResourceCPU); q.Name == model.DefaultQueue && requested != 1000 {
+				t.Errorf("queue %s requests %d millicores, want those of the job that is there", q.Name, requested)
+			}
+		}
+		d.state.DeletePod("a-0")
+		d.state.DeleteGroup(keyOf("a"))
+		d.submit("b", 1, 1, "1")
+		go d.Run(t.Context())
+		d.want("b-0")
+		if got := len(d.Waiting()); got != 1 {
+			t.Errorf("%d jobs wait, want 1", got)
 		}
 	})
 }

@@ -67,6 +67,15 @@ func noOpinion(_, _ *model.Task) int { return 0 }
 func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
 
 func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *desk {
+	d := newStandbyWith(t, args, outside...)
+	go d.Run(t.Context())
+	return d
+}
+
+// newStandby returns a desk that does not run yet.
+func newStandby(t *testing.T) *desk { return newStandbyWith(t, plain()) }
+
+func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *desk {
 	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
@@ -101,7 +110,7 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Ou
 				d.settled[uid] = bind
 			}
 		},
-		Report: func(key model.JobKey, reason model.Reason) {
+		Report: func(key model.JobKey, reason model.Reason, _ uint64) {
 			quiet, _ := d.Quiet()
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -113,7 +122,6 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Ou
 	d.state.Observe(d.Notify)
 	d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue})
 	d.addNode("node-0", "8")
-	go d.Run(t.Context())
 	return d
 }
 

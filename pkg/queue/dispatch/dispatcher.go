@@ -53,8 +53,9 @@ type Config struct {
 	Activate func(pods []*corev1.Pod) []Standing
 	// Settle lets the members of a turn that waited for each other bind, or takes their reservations back.
 	Settle func(members []types.UID, bind bool)
-	// Report is told why a job waits, when that changes; the zero Reason when it no longer does.
-	Report func(model.JobKey, model.Reason)
+	// Report is told why a job waits, when that changes; the zero Reason when it no longer does. Of two reports about a job the one with
+	// the greater number is the later one: they may be sent by two goroutines.
+	Report func(job model.JobKey, reason model.Reason, number uint64)
 	// Fault is told that a queue is left out of scheduling, and why; the zero Reason when it no longer is.
 	Fault func(*model.Queue, model.Reason)
 	Clock clock.WithTicker
@@ -157,6 +158,10 @@ type Dispatcher struct {
 	settlements []settlement
 	admissions  []admission
 	faults      []fault
+	// reported numbers the reports.
+	reported uint64
+	// booked are the jobs that the accounts have, before Run.
+	booked map[model.JobKey]bool
 	// telling is how many goroutines are sending them.
 	telling int
 }
@@ -164,6 +169,7 @@ type Dispatcher struct {
 type report struct {
 	job    model.JobKey
 	reason model.Reason
+	number uint64
 }
 
 // settlement is what becomes of the members of a fragile turn.
@@ -180,6 +186,7 @@ func New(cfg Config) *Dispatcher {
 		jobs:    map[model.JobKey]*waiting{},
 		lots:    map[lotKey]*lot{},
 		changed: map[model.JobKey]bool{},
+		booked:  map[model.JobKey]bool{},
 		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{},
 		lines: map[string]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
@@ -192,9 +199,13 @@ func noneAside() [held + 1]lotSet {
 	return [held + 1]lotSet{postponed: {}, parked: {}, held: {}}
 }
 
-// Notify tells the dispatcher what changed in the model.
+// Notify tells the dispatcher what changed in the model. Before Run nothing of it is kept: then all is looked at.
 func (d *Dispatcher) Notify(c model.Change) {
 	d.mu.Lock()
+	if !d.running {
+		d.mu.Unlock()
+		return
+	}
 	for _, key := range c.Jobs {
 		d.changed[key] = true
 	}
@@ -224,6 +235,22 @@ func (d *Dispatcher) Notify(c model.Change) {
 	}
 }
 
+// changeAll has everything looked at.
+func (d *Dispatcher) changeAll() {
+	for key := range d.booked {
+		d.changed[key] = true
+	}
+	clear(d.booked)
+	snapshot := d.cfg.State.Snapshot()
+	for job := range snapshot.Jobs {
+		d.changed[job.Key] = true
+	}
+	for q := range snapshot.Queues {
+		d.queues[q.Name] = true
+	}
+	d.events |= model.NodeChanged | model.QueueChanged | model.QuotaChanged
+}
+
 // wake makes Run look at what happened.
 func (d *Dispatcher) wake() {
 	select {
@@ -236,6 +263,7 @@ func (d *Dispatcher) wake() {
 func (d *Dispatcher) Run(ctx context.Context) {
 	d.mu.Lock()
 	d.running = true
+	d.changeAll()
 	d.mu.Unlock()
 	for {
 		timer := d.cfg.Clock.NewTimer(min(d.advance(false), lookAfter))
@@ -311,7 +339,8 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	t.progress = d.cfg.Clock.Now()
 	t.planning = t.progress
 	job := d.job(t.job)
-	if t.members != nil || !task.Placeable() || job == nil {
+	if t.members != nil || !task.Placeable() || job == nil || !t.isFor(job) {
+		t.planning = time.Time{}
 		return Entry{}
 	}
 	t.lead = task.Pod

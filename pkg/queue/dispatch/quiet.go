@@ -120,9 +120,21 @@ func (d *Dispatcher) Figures() []QueueFigures {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	policies := d.cfg.Policies
-	for key := range d.bookIn() {
-		// What was booked in remains to be taken in.
-		d.changed[key] = true
+	if !d.running {
+		d.changeAll()
+	}
+	for key, job := range d.bookIn() {
+		switch {
+		case d.running:
+			// What was booked in remains to be taken in.
+			d.changed[key] = true
+		case job != nil:
+			d.booked[key] = true
+		}
+	}
+	if !d.running {
+		clear(d.changed)
+		d.events = 0
 	}
 	book := policies.Book()
 	queues := make([]QueueFigures, 0, len(book.Queues()))

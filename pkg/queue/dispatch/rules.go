@@ -71,20 +71,13 @@ func (d *Dispatcher) adopt() {
 	d.retries, d.sensitive, d.unindexed = 0, 0, false
 	d.active, d.others = nil, nil
 	d.applying, d.asked = map[applicantKey]*applicants{}, false
-	d.expiries = map[model.JobKey]time.Time{}
+	d.expiries, d.booked = map[model.JobKey]time.Time{}, map[model.JobKey]bool{}
 	d.loosened, d.freed = 0, 0
 	for key, w := range d.jobs {
 		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
 		d.changed[key] = true
 	}
-	snapshot := d.cfg.State.Snapshot()
-	for job := range snapshot.Jobs {
-		d.changed[job.Key] = true
-	}
-	for q := range snapshot.Queues {
-		d.queues[q.Name] = true
-	}
-	d.events |= model.NodeChanged | model.QueueChanged | model.QuotaChanged
+	d.changeAll()
 	a.then()
 	close(a.done)
 }

@@ -133,7 +133,7 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		if lead := d.cfg.Lead(job); lead != nil {
 			d.turns++
 			t := &turn{
-				number: d.turns, job: job.Key, lead: lead.Pod, progress: d.cfg.Clock.Now(), began: d.cfg.Clock.Now(),
+				number: d.turns, job: job.Key, uid: job.UID, least: job.Min(), lead: lead.Pod, progress: d.cfg.Clock.Now(), began: d.cfg.Clock.Now(),
 				borrowing: borrowing, nodesFirst: limit != (model.Reason{}),
 			}
 			if barred {

@@ -19,6 +19,9 @@ type turn struct {
 	// number counts the turns.
 	number uint64
 	job    model.JobKey
+	// uid and least are the UID of its PodGroup and its minimum as of when it got the turn.
+	uid   types.UID
+	least int
 	// followers are the jobs that may be placed along.
 	followers []model.JobKey
 	// lead is the pod whose scheduling cycle plans the turn.
@@ -47,6 +50,11 @@ type turn struct {
 	// progress is when the turn last got on, and nudged whether its pods were activated once more since; began is when it was given.
 	progress, began time.Time
 	nudged          bool
+}
+
+// isFor reports whether a job is still what the turn was given for, and may have it.
+func (t *turn) isFor(job *model.Job) bool {
+	return job.UID == t.uid && job.Min() == t.least && job.Blocked() == (model.Reason{})
 }
 
 // jobs are all jobs that the turn may place.
