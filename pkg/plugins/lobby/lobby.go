@@ -110,6 +110,8 @@ func (l *lobby) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standin
 	for _, pod := range pods {
 		info, known := l.SchedulingQueue.GetPod(pod.Name, pod.Namespace, nil)
 		switch {
+		case !known && l.inFlight(pod.UID):
+			// It was taken from the queue at once.
 		case !known || info.Pod.UID != pod.UID:
 			standings = append(standings, dispatch.Standing{Pod: pod.UID})
 		case info.GatingPlugin != "":
@@ -145,6 +147,11 @@ func (l *lobby) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	if len(queued) > 0 {
 		l.SchedulingQueue.Activate(logger, queued)
 	}
+}
+
+// inFlight reports whether a pod was taken from the queue and is not back.
+func (l *lobby) inFlight(uid types.UID) bool {
+	return slices.ContainsFunc(l.SchedulingQueue.InFlightPods(), func(p *corev1.Pod) bool { return p.UID == uid })
 }
 
 // Update implements queue.SchedulingQueue.

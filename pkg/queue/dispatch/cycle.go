@@ -171,31 +171,39 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 	}
 	var held []Standing
 	d.mu.Lock()
-	t := d.turn
-	current := t != nil && t.number == number
 	for _, s := range standings {
 		task := d.cfg.State.Task(s.Pod)
-		switch {
-		case task == nil || task.Status != model.Pending, d.cycle == s.Pod, current && t.members != nil && (t.members[s.Pod] == nil || t.members[s.Pod].done):
-			// Its cycle has begun, or it is gone.
+		if d.turn == nil || d.turn.number != number || task == nil || !d.waitsFor(s.Pod) {
+			// It got on, or is over, since.
 			continue
-		case s.GatedBy != "":
+		}
+		if s.GatedBy != "" {
 			d.outside[s.Pod] = s.GatedBy
 			held = append(held, s)
-		case current && t.members == nil && !t.planning.IsZero():
-			continue
-		default:
+		} else {
 			d.absent[s.Pod] = task.Job
-			d.changed[task.Job] = true
 		}
-		if current && d.turn == t {
-			d.end(TurnChanged)
-		}
+	}
+	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || d.away(t.job)) {
+		d.end(TurnChanged)
 	}
 	d.mu.Unlock()
 	for _, s := range held {
 		d.cfg.State.Hold(s.Pod, s.GatedBy)
 	}
+}
+
+// waitsFor reports whether the turn waits for the cycle of a pod to begin.
+func (d *Dispatcher) waitsFor(uid types.UID) bool {
+	t := d.turn
+	if d.cycle == uid {
+		return false
+	}
+	if t.members == nil {
+		return t.planning.IsZero()
+	}
+	m := t.members[uid]
+	return m != nil && !m.done
 }
 
 // forgetPods drops what is kept of pods that are gone, or have a node.
