@@ -10,7 +10,7 @@ import "time"
 const (
 	allowedPart  = 10
 	allowedBurst = 50 * time.Millisecond
-	mostDebt     = 500 * time.Millisecond
+	mostDebt     = 100 * time.Millisecond
 )
 
 // allowance is the time that is left for plans which may come to nothing. The zero value is full.

@@ -31,8 +31,8 @@ func (d *Dispatcher) follow(l *lot) {
 		d.counted = true
 		clear(d.touched)
 	}
-	for _, demand := range l.best().job.Pending {
-		s := d.index.Follow(demand.Shape, demand.Pod, demand.Request)
+	for shape, demand := range byShape(l.best().job.Pending) {
+		s := d.index.Follow(shape, demand.Pod, demand.Request)
 		l.asks = append(l.asks, ask{shape: s, count: demand.Count})
 		if d.askers[s] == nil {
 			d.askers[s] = lotSet{}
@@ -40,6 +40,16 @@ func (d *Dispatcher) follow(l *lot) {
 		d.askers[s][l] = true
 	}
 	l.lack = l.lacks()
+}
+
+// byShape sums up what tasks ask of nodes, whatever their labels.
+func byShape(demands []model.Demand) map[model.Class]model.Demand {
+	sums := map[model.Class]model.Demand{}
+	for _, d := range demands {
+		d.Count += sums[d.Shape].Count
+		sums[d.Shape] = d
+	}
+	return sums
 }
 
 // forget drops a lot that has no jobs any more.

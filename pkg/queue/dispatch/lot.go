@@ -156,11 +156,15 @@ type asked struct {
 
 // askedBy sums up what the waiting tasks of a job ask for, in the order of the keys.
 func askedBy(j *model.Job, exact bool) []asked {
-	list := make([]asked, 0, len(j.Pending))
+	var list []asked
 	for i := range j.Pending {
 		key := j.Pending[i].Ask
 		if exact {
 			key = j.Pending[i].Class
+		}
+		if n := len(list); n > 0 && list[n-1].key == key {
+			list[n-1].count += j.Pending[i].Count
+			continue
 		}
 		list = append(list, asked{key, j.Pending[i].Count})
 	}

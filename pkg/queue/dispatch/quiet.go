@@ -23,13 +23,13 @@ func (d *Dispatcher) Hold() {
 // Step has a dispatcher that is held take in what happened, and begin the next turn if none is on.
 func (d *Dispatcher) Step() { d.advance(true) }
 
-// Quiet reports whether the dispatcher waits: no turn is on, all that happened is taken in, and what was decided is
+// Quiet reports whether the dispatcher runs and waits: no turn is on, all that happened is taken in, and what was decided is
 // told. Next is the first time at which it looks again though nothing happens; zero when there is none.
 func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.cfg.Clock.Now()
-	quiet = d.turn == nil && len(d.changed) == 0 && d.events == 0 && len(d.queues) == 0 &&
+	quiet = d.running && d.turn == nil && len(d.changed) == 0 && d.events == 0 && len(d.queues) == 0 &&
 		d.telling == 0 && len(d.settlements) == 0 && len(d.admissions) == 0
 	at := func(t time.Time) {
 		quiet = quiet && t.After(now)

@@ -226,7 +226,7 @@ func (d *Dispatcher) queueOf(job *model.Job) *account.Queue {
 func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 	d.cfg.Recorder.Parked(reason.Kind)
 	job := l.best().job.Job
-	d.setAside(l, held, helpedBy(l.best()))
+	d.setAside(l, held, 0)
 	l.outgrows = d.cfg.Policies.Outgrows(d.queueOf(job), job)
 	d.give(l, reason)
 	d.expect(l)

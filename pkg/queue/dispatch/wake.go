@@ -77,7 +77,7 @@ func (d *Dispatcher) lookAt(l *lot, now time.Time, stir, sweep bool) {
 	switch {
 	case happened&certain != 0:
 		d.wakeLot(l, true)
-	case happened != 0 && (l.stage == held || l.lacks() == 0):
+	case happened != 0 && l.lacks() == 0:
 		l.checks = len(settle)
 		d.wakeLot(l, false)
 	case stir && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(now):
