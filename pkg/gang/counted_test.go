@@ -5,6 +5,7 @@ package gang_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,9 +43,7 @@ func TestWhatAPlanPlacesHasPlaces(t *testing.T) {
 		like := w.job(gangOf("other", least, size, "1", append([]func(int, *corev1.Pod){labelledAlike}, func(i int, p *corev1.Pod) {
 			original := job.Tasks[i].Pod
 			p.Spec, p.Labels = *original.Spec.DeepCopy(), map[string]string{"job-name": fmt.Sprint("other-", i)}
-			for key, value := range original.Labels {
-				p.Labels[key] = value
-			}
+			maps.Copy(p.Labels, original.Labels)
 		})...))
 		if again := w.plan(t, like); len(again.Placements) > 0 {
 			r.Fatalf("a job is refused, %q, and one that differs in labels is placed", plan.Reason.Text())

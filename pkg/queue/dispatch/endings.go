@@ -282,7 +282,7 @@ func (d *Dispatcher) checkMembers(changed []types.UID) {
 			d.finish(m)
 			gone = true
 		}
-		gone = gone || uid == t.lead.UID && t.members == nil && (task == nil || !task.Placeable() || task.Job != t.job)
+		gone = gone || t.members == nil && uid == t.lead.UID && !t.maybeLedBy(task)
 	}
 	switch {
 	case !gone:

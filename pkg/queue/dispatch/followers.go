@@ -28,10 +28,7 @@ func (d *Dispatcher) followers(t *turn) []*model.Job {
 		l := line.ready.Top()
 		w := l.best()
 		if w != lead {
-			if r := line.retries; d.retrying && r.Len() > 0 && compareJobs(d.cfg.Policies, r.Top().best(), w) < 0 {
-				break
-			}
-			job := d.follower(w, lead)
+			job := d.follower(line, w, lead)
 			if job == nil {
 				break
 			}
@@ -63,8 +60,12 @@ func (d *Dispatcher) mayBeFollowed(t *turn) bool {
 
 // follower returns a job that is a single pod; nil when it is more, has nothing to place, asks for something else by now, or has been
 // told before that there is no room for what it asks: unless that is what the lead asks for, it is for a plan of its own to tell.
-func (d *Dispatcher) follower(w, lead *waiting) *model.Job {
+func (d *Dispatcher) follower(line *line, w, lead *waiting) *model.Job {
 	if w.lot != lead.lot && w.lot.reason != (model.Reason{}) {
+		return nil
+	}
+	if r := line.retries; d.retrying && r.Len() > 0 && compareJobs(d.cfg.Policies, r.Top().best(), w) < 0 {
+		// One that may be tried again comes before it.
 		return nil
 	}
 	job := d.job(w.job.Key)

@@ -129,25 +129,35 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		d.expect(l)
 		return nil
 	}
-	if job := d.job(w.job.Key); job != nil {
-		if lead := d.cfg.Lead(job); lead != nil {
-			d.turns++
-			t := &turn{
-				number: d.turns, job: job.Key, uid: job.UID, least: job.Min(), lead: lead.Pod, progress: d.cfg.Clock.Now(), began: d.cfg.Clock.Now(),
-				borrowing: borrowing, nodesFirst: limit != (model.Reason{}),
-			}
-			if barred {
-				t.limit = limit
-			}
-			if l.retry {
-				d.cfg.Recorder.Retried()
-			}
-			return t
-		}
+	t := d.begin(w.job.Key)
+	if t == nil {
+		// The job changed since it was taken in, and will be taken in again.
+		d.leave(w)
+		return nil
 	}
-	// The job changed since it was taken in, and will be taken in again.
-	d.leave(w)
-	return nil
+	t.borrowing, t.nodesFirst = borrowing, limit != (model.Reason{})
+	if barred {
+		t.limit = limit
+	}
+	if l.retry {
+		d.cfg.Recorder.Retried()
+	}
+	return t
+}
+
+// begin makes the turn of a job; nil when it has no task to lead it.
+func (d *Dispatcher) begin(key model.JobKey) *turn {
+	job := d.job(key)
+	if job == nil {
+		return nil
+	}
+	lead := d.cfg.Lead(job)
+	if lead == nil {
+		return nil
+	}
+	now := d.cfg.Clock.Now()
+	d.turns++
+	return &turn{number: d.turns, job: job.Key, uid: job.UID, least: job.Min(), lead: lead.Pod, progress: now, began: now}
 }
 
 // limited says what keeps the job's queue from holding what the job's next turn needs. Pods that ask for nothing are

@@ -57,6 +57,11 @@ func (t *turn) isFor(job *model.Job) bool {
 	return job.UID == t.uid && job.Min() == t.least && job.Blocked() == (model.Reason{})
 }
 
+// maybeLedBy reports whether a task, nil if it is gone, may lead the turn.
+func (t *turn) maybeLedBy(task *model.Task) bool {
+	return task != nil && task.Placeable() && task.Job == t.job
+}
+
 // jobs are all jobs that the turn may place.
 func (t *turn) jobs() []model.JobKey { return append(slices.Clone(t.followers), t.job) }
 
