@@ -18,7 +18,7 @@ import (
 var (
 	turns = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "turns_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of turns of jobs, by how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or planning failed).",
+		Help: "Number of turns of jobs, by how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).",
 	}, []string{"result"})
 	parks = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "parks_total", StabilityLevel: metrics.ALPHA,
