@@ -162,8 +162,11 @@ func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
 	cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced)
 }
 
-// Adapt fits a scheduler that does not run yet to the engine of its plugins.
+// Adapt fits a scheduler that does not run yet to the engine of its plugins. Without a batch profile there is nothing to fit.
 func Adapt(e *engine.Engine, sched *scheduler.Scheduler) {
+	if e.Dispatcher == nil {
+		return
+	}
 	lobby.Install(e, sched)
 	shortcut.Install(e, sched)
 }

@@ -127,11 +127,13 @@ func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
 // NoNodes ends the turn that the pod leads: the scheduler does not even begin to look for one where there are no nodes.
 func (d *Dispatcher) NoNodes(uid types.UID) {
 	d.mu.Lock()
-	t := d.turn
-	leads := t != nil && t.members == nil && d.takesPart(uid)
-	if leads && t.planning.IsZero() {
-		t.lead = d.cfg.State.Task(uid).Pod
-		d.noteLot(t, d.job(t.job))
+	t, task := d.turn, d.cfg.State.Task(uid)
+	leads := t != nil && t.members == nil && t.planning.IsZero() && t.maybeLedBy(task)
+	if leads {
+		if job := d.job(t.job); job != nil {
+			t.lead = task.Pod
+			d.noteLot(t, job)
+		}
 	}
 	d.mu.Unlock()
 	if leads {
