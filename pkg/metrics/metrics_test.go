@@ -121,7 +121,7 @@ func TestWhatTheDispatcherDoesIsCounted(t *testing.T) {
 # HELP caldera_parks_total [ALPHA] Number of times that jobs alike were set aside until something changes, by the reason.
 # TYPE caldera_parks_total counter
 caldera_parks_total{reason="QueueFull"} 1
-# HELP caldera_turns_total [ALPHA] Number of turns of jobs, by how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or planning failed).
+# HELP caldera_turns_total [ALPHA] Number of turns of jobs, by how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).
 # TYPE caldera_turns_total counter
 caldera_turns_total{result="placed"} 2
 caldera_turns_total{result="refused"} 1
