@@ -71,6 +71,7 @@ func (l *lobby) Add(ctx context.Context, pod *corev1.Pod) {
 	defer l.mu.Unlock()
 	if pod.Status.NominatedNodeName != "" || pod.Spec.SchedulingGroup != nil || pod.Spec.NodeName != "" || !l.holds(pod) {
 		l.SchedulingQueue.Add(ctx, pod)
+		l.seen(pod.UID)
 		return
 	}
 	l.put(pod)

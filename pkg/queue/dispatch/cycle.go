@@ -5,6 +5,7 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -184,6 +185,8 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 			held = append(held, s)
 		} else {
 			d.absent[s.Pod] = task.Job
+			// Nothing depends on its being told of the pod.
+			d.expire(d.cfg.Clock.Now().Add(overtakenAfter), task.Job)
 		}
 	}
 	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || d.away(t.job)) {
@@ -240,6 +243,13 @@ func (d *Dispatcher) away(key model.JobKey) bool {
 		}
 	}
 	return false
+}
+
+// forgive has a job wait no longer for pods on their way to the scheduling queue.
+func (d *Dispatcher) forgive(key model.JobKey) {
+	of := func(_ types.UID, job model.JobKey) bool { return job == key }
+	maps.DeleteFunc(d.absent, of)
+	maps.DeleteFunc(d.unwinding, of)
 }
 
 // The bounds of a turn.

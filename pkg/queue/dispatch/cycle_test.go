@@ -214,6 +214,22 @@ func TestThePodIsNotInTheQueueYet(t *testing.T) {
 	})
 }
 
+// TestAPodIsNotWaitedForWithoutEnd: nothing depends on the queue's saying that it has a pod.
+func TestAPodIsNotWaitedForWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.keepOut("a-0", "")
+		d.submit("a", 1, 2, "1")
+		d.want()
+		d.letIn("a-0")
+		time.Sleep(9 * time.Second)
+		d.want()
+		time.Sleep(1050 * time.Millisecond)
+		d.want("a-0")
+	})
+}
+
 // TestARefusedBindWaitsForItsPod: between Unreserve and the failure handler the queue does not know the pod.
 func TestARefusedBindWaitsForItsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

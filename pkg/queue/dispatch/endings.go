@@ -218,6 +218,7 @@ func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 	d.mu.Lock()
 	if d.handedOver {
 		d.unwinding[uid] = job
+		d.expire(d.cfg.Clock.Now().Add(mostTurn), job)
 	}
 	d.lose(uid, job)
 	d.mu.Unlock()

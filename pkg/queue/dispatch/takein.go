@@ -59,6 +59,7 @@ func (d *Dispatcher) takeIn() {
 	for key, at := range d.expiries {
 		if !at.After(now) {
 			delete(d.expiries, key)
+			d.forgive(key)
 			d.changed[key] = true
 		}
 	}
