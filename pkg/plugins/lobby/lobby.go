@@ -107,6 +107,9 @@ func (l *lobby) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standin
 		named[pod.Namespace+"/"+pod.Name] = pod
 	}
 	l.Activate(logger, named)
+	// Updates of pods, which change what the queue has of them, come through the lobby.
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var standings []dispatch.Standing
 	for _, pod := range pods {
 		info, known := l.SchedulingQueue.GetPod(pod.Name, pod.Namespace, nil)
