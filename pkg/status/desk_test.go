@@ -39,6 +39,14 @@ type desk struct {
 	state  *model.State
 	kube   *fake.Clientset
 	groups *volcanofake.Clientset
+	// reports counts those of Waits.
+	reports uint64
+}
+
+// Waits reports why a job waits after all that was reported before.
+func (d *desk) Waits(key model.JobKey, reason model.Reason) {
+	d.reports++
+	d.Writer.Waits(key, reason, d.reports)
 }
 
 // everythingIsServed says so of every group version.

@@ -43,7 +43,7 @@ func TestOfTwoReportsTheLaterCounts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk(t, podGroup(1), member("a"))
 				for _, r := range tc.reports {
-					d.WaitsAt(train, r.reason, r.seq)
+					d.Writer.Waits(train, r.reason, r.seq)
 				}
 				if got := d.Reasons()[train].Kind; got != tc.want {
 					t.Errorf("it waits because of %q, want %q", got, tc.want)
@@ -59,14 +59,14 @@ func TestAReportOfAJobThatIsGoneIsForgotten(t *testing.T) {
 	listFirst(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, podGroup(1))
-		d.WaitsAt(train, noRoom, 7)
+		d.Writer.Waits(train, noRoom, 7)
 		d.check(d.groups.SchedulingV1beta1().PodGroups("ns").Delete(t.Context(), "train", metav1.DeleteOptions{}))
 		time.Sleep(2 * collected)
 		if _, told := d.Reasons()[train]; told {
 			t.Error("the reason of a job that is gone is remembered")
 		}
 		// A dispatcher that counts anew, in a test for instance.
-		d.WaitsAt(train, noRoom, 1)
+		d.Writer.Waits(train, noRoom, 1)
 		if _, told := d.Reasons()[train]; !told {
 			t.Error("the number of a report about a job that is gone is remembered")
 		}

@@ -20,11 +20,11 @@ import (
 // what cluster autoscalers act on; it is used only when nodes are what is missing. The pod that led the turn has the
 // condition from the scheduler already.
 func (w *Writer) writePods(ctx context.Context, job *model.Job, reason model.Reason) error {
-	kind := corev1.PodReasonUnschedulable
+	kind, which := corev1.PodReasonUnschedulable, (*model.Task).Placeable
 	if !reason.FromNodes {
-		kind = string(reason.Kind)
+		kind, which = string(reason.Kind), untold
 	}
-	for _, t := range w.placeable(job.Key) {
+	for _, t := range w.tasks(job.Key, which) {
 		if have := scheduledCondition(t.Pod); have != nil && have.Status == corev1.ConditionFalse && have.Reason == kind {
 			continue
 		}
@@ -44,7 +44,7 @@ func (w *Writer) writeNominations(ctx context.Context, job *model.Job) error {
 	if job.Counts.Placeable() == 0 {
 		return nil
 	}
-	for _, t := range w.placeable(job.Key) {
+	for _, t := range w.tasks(job.Key, (*model.Task).Placeable) {
 		if t.Pod.Status.NominatedNodeName == t.Nominated {
 			continue
 		}

@@ -196,6 +196,24 @@ func TestPodsAreToldWhyTheyWait(t *testing.T) {
 	}
 }
 
+// TestAPodThatAPluginHoldsIsToldWhy: nobody else tells its owner. Of scheduling gates the API server tells.
+func TestAPodThatAPluginHoldsIsToldWhy(t *testing.T) {
+	listFirst(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, newPod("alone"), newPod("gated", gated))
+		held := model.Reason{Kind: model.SchedulingGated, Subject: "DynamicResources", Message: "kept out by plugin DynamicResources"}
+		d.state.Hold("alone-uid", "DynamicResources")
+		for _, name := range []string{"alone", "gated"} {
+			d.Waits(model.JobKey{Source: model.FromPod, Namespace: "ns", Name: name}, held)
+		}
+		time.Sleep(collected)
+		want := map[string]string{"alone": "SchedulingGated: kept out by plugin DynamicResources"}
+		if diff := cmp.Diff(want, d.scheduledConditions()); diff != "" {
+			t.Errorf("conditions of the pods (-want,+got)\n%s", diff)
+		}
+	})
+}
+
 func TestAMemberThatComesLaterIsToldToo(t *testing.T) {
 	listFirst(t)
 	for name, job := range map[string]struct {

@@ -59,9 +59,6 @@ type Writer struct {
 	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
 	noSubresource atomic.Bool
 
-	// sequence numbers the reports that come without a number.
-	sequence atomic.Uint64
-
 	// mu guards what follows.
 	mu sync.Mutex
 	// runs: jobs that change are written. Before, they are not remembered: Run looks at all of them.
@@ -128,21 +125,15 @@ func (w *Writer) Notify(c model.Change) {
 	}
 }
 
-// Waits takes note of why a job waits; the zero Reason when it no longer does. It is for who tells one thing after the
-// other.
-func (w *Writer) Waits(key model.JobKey, reason model.Reason) {
-	w.WaitsAt(key, reason, w.sequence.Add(1))
-}
-
-// WaitsAt is Waits for who may be overtaken by what was to be told later: of two reports about a job the one with the greater
-// number counts.
-func (w *Writer) WaitsAt(key model.JobKey, reason model.Reason, sequence uint64) {
+// Waits takes note of why a job waits; the zero Reason when it no longer does. Of two reports about a job the one with the greater number
+// counts, 1 or more: they may overtake each other.
+func (w *Writer) Waits(key model.JobKey, reason model.Reason, number uint64) {
 	w.mu.Lock()
-	if sequence <= w.told[key] {
+	if number <= w.told[key] {
 		w.mu.Unlock()
 		return
 	}
-	w.told[key] = sequence
+	w.told[key] = number
 	before, waited := w.reasons[key]
 	same := waited && before.Same(reason)
 	switch {
@@ -321,11 +312,14 @@ func (w *Writer) say(job *model.Job, reason model.Reason) {
 	}
 }
 
-// placeable returns the tasks of a job that wait for nodes.
-func (w *Writer) placeable(key model.JobKey) []*model.Task {
+// tasks returns those of a job that meet a condition.
+func (w *Writer) tasks(key model.JobKey, which func(*model.Task) bool) []*model.Task {
 	job := w.state.Job(key)
 	if job == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(job.Tasks), func(t *model.Task) bool { return !t.Placeable() })
+	return slices.DeleteFunc(slices.Clone(job.Tasks), func(t *model.Task) bool { return !which(t) })
 }
+
+// untold reports whether a task waits and nobody else tells its users why. Of scheduling gates the API server tells.
+func untold(t *model.Task) bool { return t.Placeable() || t.Status == model.Pending && t.HeldBy != "" }

@@ -213,7 +213,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Lead:     func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
 		Activate: func(pods []*corev1.Pod) []dispatch.Standing { return e.activate(logger, pods) },
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
-		Report:   writer.WaitsAt,
+		Report:   writer.Waits,
 		Fault:    writer.QueueFault,
 		Recorder: metrics.Recorder{},
 		Clock:    e.options.Clock,
