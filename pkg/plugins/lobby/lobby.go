@@ -5,7 +5,8 @@
 // unschedulable ones and goes through all of these at every event of a node or a bound pod: with 100,000 pods that wait, each bind
 // costs milliseconds. In the lobby a waiting pod is an entry of a map.
 //
-// It is an optimisation: without it the queue's gate, BatchQueue at PreEnqueue, keeps the same pods back.
+// That pods wait here is an optimisation: without it the queue's gate, BatchQueue at PreEnqueue, keeps the same pods back. Here is also
+// where the scheduler takes pods from the queue, and turns of jobs are handed over (handOver).
 package lobby
 
 import (
@@ -107,7 +108,7 @@ func (l *lobby) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standin
 		named[pod.Namespace+"/"+pod.Name] = pod
 	}
 	l.Activate(logger, named)
-	// Updates of pods, which change what the queue has of them, come through the lobby.
+	// What changes the queue's pods comes through the lobby: updates, and events that have gates looked at again.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var standings []dispatch.Standing
@@ -180,6 +181,13 @@ func (l *lobby) Delete(logger klog.Logger, pod *corev1.Pod) {
 	defer l.mu.Unlock()
 	l.take(pod.UID)
 	l.SchedulingQueue.Delete(logger, pod)
+}
+
+// MoveAllToActiveOrBackoffQueue implements queue.SchedulingQueue. It may change by which plugin a pod is held.
+func (l *lobby) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, preCheck queue.PreEnqueueCheck) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, preCheck)
 }
 
 // PendingPods implements queue.SchedulingQueue.
