@@ -18,9 +18,10 @@ import (
 const (
 	interPodAffinity  = "InterPodAffinity"
 	podTopologySpread = "PodTopologySpread"
-	volumeBinding     = "VolumeBinding"
-	dynamicResources  = "DynamicResources"
 )
+
+// volumeBinding is kube-scheduler's plugin that refuses pods whose volume claims are missing, or not as they need them.
+const volumeBinding = "VolumeBinding"
 
 // meeting is a class of pods met at a value of a topology key; without a key, met at all. To terms about pods, one of them there is as
 // good as many.

@@ -54,9 +54,10 @@ type class struct {
 	// trustRequests: a node whose idle resources are below the request is refused without running the filters; valid once
 	// checkedRequests.
 	trustRequests, checkedRequests bool
-	// vetoed are the nodes that have room and that filters refuse; dismisser is the plugin by which PreFilter leaves none.
-	vetoed    []int
-	dismisser string
+	// vetoed are the nodes that have room and that filters refuse.
+	vetoed []int
+	// rejectedBy is the plugin whose PreFilter left no node; empty for none.
+	rejectedBy string
 	// shortages are what nodes without room are said to lack, by the set of positions in the request.
 	shortages map[uint64][]string
 	refusals  refusals
@@ -115,7 +116,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 // dismiss gives the class up: PreFilter leaves it no node.
 func (c *class) dismiss(status *fwk.Status) {
 	c.refusals.general = append(c.refusals.general, status.Message())
-	c.dismisser = status.Plugin()
+	c.rejectedBy = status.Plugin()
 	c.exhausted, c.looksAround = true, false
 	c.heap, c.entries, c.deferred = newCandidates(), nil, nil
 }

@@ -13,7 +13,7 @@ import (
 
 // doubts tell what the refusal of an attempt went by.
 func (a *attempt) doubts() Doubts {
-	d := Doubts{Unmet: a.short != nil && (a.short.dismisser == volumeBinding || a.short.dismisser == dynamicResources)}
+	d := Doubts{Unmet: a.short != nil && a.short.rejectedBy == volumeBinding}
 	for _, c := range a.classes {
 		labels := c.goesByLabels()
 		d.Labels = d.Labels || labels
@@ -43,7 +43,7 @@ func (c *class) goesByLabels() bool {
 		return true
 	}
 	if c.dismissed() {
-		return c.dismisser == interPodAffinity || c.dismisser == podTopologySpread
+		return c.rejectedBy == interPodAffinity || c.rejectedBy == podTopologySpread
 	}
 	skipped := c.state.GetSkipFilterPlugins()
 	switch {

@@ -115,7 +115,7 @@ func (c *class) filterIn(ctx context.Context, state fwk.CycleState, info fwk.Nod
 	return status
 }
 
-// repelledByOthers is what upstream's InterPodAffinity says of a node with pods whose anti-affinity selects the pod.
+// repelledByOthers is upstream's reason for a node with pods whose own anti-affinity selects the pod (InterPodAffinity).
 const repelledByOthers = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 // repelled is the verdict on a node with such pods of the plan.

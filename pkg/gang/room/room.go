@@ -15,7 +15,6 @@ package room
 
 import (
 	"maps"
-	"math/bits"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +28,7 @@ const mostPlaces = 1 << 20
 
 // Index counts places. It is not safe for concurrent use.
 type Index struct {
-	// checks says which filters a profile has, by scheduler name; known is what it said.
+	// checks says which filters a profile has, by scheduler name. Known are its answers.
 	checks func(scheduler string) Checks
 	known  map[string]Checks
 	shapes map[model.Class]*Shape
@@ -37,11 +36,11 @@ type Index struct {
 	slots   []model.Room
 	numbers map[string]int
 	free    []int
-	// risen are the shapes of which places were added since they were last asked for.
-	risen map[*Shape]bool
+	// gained are the shapes that gained places since Gained was last called.
+	gained map[*Shape]bool
 }
 
-// Shape is what tasks ask of a node, and the places there are for it.
+// Shape is what a task asks of a node. It counts the places that the nodes have for such tasks.
 type Shape struct {
 	key     model.Class
 	request resource.Vector
@@ -55,7 +54,7 @@ type Shape struct {
 
 // New returns an index without nodes.
 func New(checks func(scheduler string) Checks) *Index {
-	return &Index{checks: checks, known: map[string]Checks{}, shapes: map[model.Class]*Shape{}, numbers: map[string]int{}, risen: map[*Shape]bool{}}
+	return &Index{checks: checks, known: map[string]Checks{}, shapes: map[model.Class]*Shape{}, numbers: map[string]int{}, gained: map[*Shape]bool{}}
 }
 
 // Len is the number of shapes that are counted. Without any, nodes need not be told.
@@ -99,7 +98,7 @@ func (x *Index) checksOf(scheduler string) Checks {
 func (x *Index) Unfollow(s *Shape) {
 	if s.uses--; s.uses == 0 {
 		delete(x.shapes, s.key)
-		delete(x.risen, s)
+		delete(x.gained, s)
 	}
 }
 
@@ -156,7 +155,7 @@ func (x *Index) adjust(s *Shape, i int, before model.Room, changed bool) {
 	is := s.on(x.slots[i])
 	s.places += is - was
 	if is > was {
-		x.risen[s] = true
+		x.gained[s] = true
 	}
 }
 
@@ -188,7 +187,7 @@ func (s *Shape) on(room model.Room) int {
 	return int(places)
 }
 
-// idle is what is left of a resource, and whether the node decides about it: a device that it does not list may come from a claim.
+// idle returns what is left of a resource, and whether that is known. A device that the node does not list may come from a claim.
 func idle(v resource.Vector, name corev1.ResourceName) (left int64, known bool) {
 	for i := range v {
 		if v[i].Name == name {
@@ -223,28 +222,19 @@ func (x *Index) Reconsider() {
 		}
 		s.vetoed = bitset{}
 		if s.places > before {
-			x.risen[s] = true
+			x.gained[s] = true
 		}
 	}
 }
 
-// Risen yields each shape of which places were added since the last call.
-func (x *Index) Risen(yield func(*Shape) bool) {
-	for s := range x.risen {
-		delete(x.risen, s)
+// Gained yields each shape that gained places since the last call.
+func (x *Index) Gained(yield func(*Shape) bool) {
+	for s := range x.gained {
+		delete(x.gained, s)
 		if !yield(s) {
 			return
 		}
 	}
-}
-
-// Vetoed is on how many nodes filters refuse the shape though the sums allow it.
-func (s *Shape) Vetoed() int {
-	n := 0
-	for _, word := range s.vetoed {
-		n += bits.OnesCount64(word)
-	}
-	return n
 }
 
 // Key is what names the shape.

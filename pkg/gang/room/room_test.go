@@ -200,7 +200,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-func TestRisen(t *testing.T) {
+func TestGained(t *testing.T) {
 	index := room.New(func(string) room.Checks { return all })
 	p := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: map[string]string{zone: "a"}}}
 	task := model.NewTask(p)
@@ -213,14 +213,14 @@ func TestRisen(t *testing.T) {
 		})
 		index.Set("n", state.Room("n"))
 	}
-	want := func(what string, risen bool) {
+	want := func(what string, gains bool) {
 		t.Helper()
 		got := false
-		for s := range index.Risen {
+		for s := range index.Gained {
 			got = got || s == shape
 		}
-		if got != risen {
-			t.Errorf("%s: more places: %t, want %t", what, got, risen)
+		if got != gains {
+			t.Errorf("%s: more places: %t, want %t", what, got, gains)
 		}
 	}
 	set("b", "5")

@@ -106,7 +106,7 @@ func (d *Dispatcher) countRoom() {
 		}
 	}
 	clear(d.touched)
-	for s := range d.index.Risen {
+	for s := range d.index.Gained {
 		for l := range d.askers[s] {
 			before := l.lack
 			if l.lack = l.lacks(); l.lack == 0 && l.stage == parked && l.helps&byRoom != 0 {
