@@ -110,9 +110,9 @@ func (d *Dispatcher) askAgain() {
 	}
 }
 
-// proceed begins the next turn from within a scheduling cycle.
+// proceed tells what was decided, and begins the next turn unless a scheduling cycle is on: then Between does.
 func (d *Dispatcher) proceed() {
-	if d.advance(false) < lookAfter {
+	if d.advance(false) < nudgeAfter {
 		// A time was set that comes before Run would look by itself.
 		d.wake()
 	}
@@ -134,9 +134,13 @@ func (d *Dispatcher) join(w *waiting) {
 	}
 	l := d.lots[key]
 	if l == nil {
-		l = &lot{key: key, at: -1, retry: w.failures > 0, jobs: heap.New(func(a, b *waiting) bool {
+		l = &lot{key: key, at: -1, jobs: heap.New(func(a, b *waiting) bool {
 			return compareJobs(d.cfg.Policies, a, b) < 0
 		})}
+		if w.failures > 0 {
+			// What failed may be refused next, by a plugin that is yet to learn of what came of it.
+			l.retry, l.checks = true, len(settle)
+		}
 		d.lots[key] = l
 	}
 	w.lot = l

@@ -36,7 +36,7 @@ func (d *Dispatcher) Between() {
 	d.cycling, d.idle, d.inVain, d.handedOver = false, now, false, true
 	d.conclude()
 	d.mu.Unlock()
-	d.advance(false)
+	d.proceed()
 }
 
 // Begins reports whether a pod that was taken from the queue has a part in the turn that is on. If it has none it must go back to
@@ -255,7 +255,7 @@ func (d *Dispatcher) forgive(key model.JobKey) {
 // The bounds of a turn.
 const (
 	// nudgeAfter is how long a turn may stand still while the scheduler has nothing to do before its pods are activated once more; twice
-	// as long, and it is over. Neither happens unless the scheduling queue loses a pod.
+	// as long, and it is over. Neither happens unless the scheduling queue loses a pod. Run looks so often.
 	nudgeAfter = 100 * time.Millisecond
 	// overtakenAfter is how long it may stand still while the scheduler is busy with others.
 	overtakenAfter = 10 * time.Second
@@ -270,13 +270,11 @@ func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 	still := now.Sub(t.progress)
 	idle := min(still, now.Sub(d.idle))
 	switch {
-	case d.cycling && still < overtakenAfter:
-		return nil, nudgeAfter
-	case still >= overtakenAfter, idle >= 2*nudgeAfter && t.nudged, now.Sub(t.began) >= mostTurn+time.Duration(len(t.members))*mostMember:
+	case still >= overtakenAfter, !d.cycling && idle >= 2*nudgeAfter && t.nudged, now.Sub(t.began) >= mostTurn+time.Duration(len(t.members))*mostMember:
 		d.rest(t.job, 0)
 		d.end(TurnBroken)
 		return nil, 0
-	case idle >= nudgeAfter && !t.nudged:
+	case !d.cycling && idle >= nudgeAfter && !t.nudged:
 		t.nudged = true
 		if t.members == nil {
 			return []*corev1.Pod{t.lead}, nudgeAfter

@@ -236,33 +236,56 @@ func TestARefusedBindWaitsForItsPod(t *testing.T) {
 		d := newDesk(t)
 		d.Between()
 		d.submit("a", 1, 2, "1")
-		round := func() {
+		round := func(rest time.Duration) {
 			t.Helper()
-			d.want("a-0")
+			d.wantWithin(rest, "a-0")
 			d.begin("a-0")
 			d.plan("a-0")
 			d.place("a-0")
 			d.Between()
 			d.Unreserved("a-0", keyOf("a"))
 			d.state.Forget("a-0")
-			time.Sleep(10 * time.Millisecond)
 			d.want()
 			d.Failed("a-0", keyOf("a"), errors.New("a webhook refuses"))
 		}
-		round()
-		// The first failure is followed by another attempt at once, the others by rests that grow.
-		round()
-		d.want()
-		time.Sleep(95 * time.Millisecond)
-		round()
-		time.Sleep(101 * time.Millisecond)
-		d.want()
-		time.Sleep(95 * time.Millisecond)
-		d.want("a-0")
+		// The first failure is followed by another attempt at once, the others by rests that grow, until one is bound.
+		for _, rest := range []time.Duration{0, 0, 100 * time.Millisecond, 200 * time.Millisecond} {
+			round(rest)
+		}
+		d.wantWithin(400*time.Millisecond, "a-0")
 		d.begin("a-0")
 		d.plan("a-0")
 		d.place("a-0")
 		d.Bound(keyOf("a"))
+		d.Between()
+		d.Unreserved("a-0", keyOf("a"))
+		d.state.Forget("a-0")
+		d.Failed("a-0", keyOf("a"), errors.New("a webhook refuses"))
+		d.wantWithin(0, "a-0")
+	})
+}
+
+// TestARefusedBindIsItsJobsAffair: others that share the turn, and are yet to be reserved, go on.
+func TestARefusedBindIsItsJobsAffair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newHeldDesk(t)
+		d.Between()
+		d.singles("a", "b", "c")
+		d.begin("a-0")
+		d.enter("a-0")
+		d.planAll("a-0", "b-0", "c-0")
+		d.want("b-0", "c-0")
+		d.place("a-0")
+		d.Between()
+		d.begin("b-0")
+		d.Unreserved("a-0", keyOf("a"))
+		if !d.MayReserve("b-0", "node-0") || !d.Gate("c-0") {
+			t.Error("a refused bind of one pod ends the turn of others")
+		}
+		d.Lost("b-0", keyOf("b"))
+		if d.Gate("c-0") {
+			t.Error("the turn goes on though a planned node was lost")
+		}
 	})
 }
 
@@ -363,5 +386,23 @@ func TestBeforeItRunsNothingIsKept(t *testing.T) {
 		if got := len(d.Waiting()); got != 1 {
 			t.Errorf("%d jobs wait, want 1", got)
 		}
+	})
+}
+
+// TestAJobIsChargedWithItsOwnTime: its turn waited behind the cycles of others, and then failed at once.
+func TestAJobIsChargedWithItsOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.submit("a", 1, 2, "1")
+		d.want("a-0")
+		d.Busy()
+		time.Sleep(5 * time.Second)
+		d.Between()
+		d.begin("a-0")
+		time.Sleep(time.Millisecond)
+		d.Failed("a-0", keyOf("a"), errors.New("broken"))
+		d.Between()
+		d.wantWithin(19*time.Millisecond, "a-0")
 	})
 }

@@ -142,6 +142,22 @@ func (d *desk) want(uids ...types.UID) {
 	}
 }
 
+// wantWithin waits for a pod to be activated after a rest: half of it at least, and all of it at most.
+func (d *desk) wantWithin(rest time.Duration, uid types.UID) {
+	d.t.Helper()
+	began := time.Now()
+	for {
+		got, waited := d.take(), time.Since(began)
+		switch {
+		case slices.Equal(got, []types.UID{uid}) && waited >= rest/2 && waited <= rest+time.Millisecond:
+			return
+		case len(got) > 0 || waited > rest:
+			d.t.Fatalf("activated %v after %s, want %s after a rest of %s", got, waited, uid, rest)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // last is the last reason reported for a PodGroup.
 func (d *desk) last(job string) model.Reason { return d.lastOf(keyOf(job)) }
 

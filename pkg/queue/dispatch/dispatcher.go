@@ -33,9 +33,6 @@ const (
 // mostRepeats is how many turns in a row a job may repeat before others: some milliseconds.
 const mostRepeats = 20
 
-// lookAfter is how long Run sleeps at most.
-const lookAfter = time.Second
-
 // Config is what a Dispatcher works with. All fields are required.
 type Config struct {
 	State *model.State
@@ -102,10 +99,10 @@ type Dispatcher struct {
 	touched         map[string]bool
 	judged, counted bool
 	// sensitive are all events that lots set aside wait for and that are not counted; unindexed: some go by more of a node than what is.
-	// nextLook is when the first of them is to be woken by the clock, and swept when they were last looked at for having waited long.
-	sensitive       model.Event
-	unindexed       bool
-	nextLook, swept time.Time
+	// nextLook is when the first of them is to be woken by the clock.
+	sensitive model.Event
+	unindexed bool
+	nextLook  time.Time
 	// pass numbers the passes: in each, every lot that was woken in vain before has at most one turn, within the allowance. Retries is
 	// how many have it before them, retrying whether the allowance has time left, and roomy whether the last turn was for most room.
 	pass            uint64
@@ -266,7 +263,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.changeAll()
 	d.mu.Unlock()
 	for {
-		timer := d.cfg.Clock.NewTimer(min(d.advance(false), lookAfter))
+		timer := d.cfg.Clock.NewTimer(min(d.advance(false), nudgeAfter))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -336,14 +333,12 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	if task.Job != t.job {
 		return Entry{}
 	}
-	t.progress = d.cfg.Clock.Now()
-	t.planning = t.progress
 	job := d.job(t.job)
 	if t.members != nil || !task.Placeable() || job == nil || !t.isFor(job) {
-		t.planning = time.Time{}
 		return Entry{}
 	}
-	t.lead = task.Pod
+	t.progress = d.cfg.Clock.Now()
+	t.planning, t.lead = t.progress, task.Pod
 	d.noteLot(t, job)
 	entry := Entry{
 		Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,

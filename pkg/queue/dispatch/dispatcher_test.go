@@ -314,12 +314,7 @@ func TestErrorsBackOff(t *testing.T) {
 		d.submit("a", 1, 1, "1")
 		// The first failure is followed by another attempt at once.
 		for _, pause := range []time.Duration{0, 0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
-			if pause > 0 {
-				time.Sleep(pause - time.Millisecond)
-				d.want()
-				time.Sleep(2 * time.Millisecond)
-			}
-			d.want("a-0")
+			d.wantWithin(pause, "a-0")
 			d.Enter("a-0")
 			d.Errored("a-0", errors.New("a plugin failed"))
 		}

@@ -5,6 +5,7 @@ package dispatch
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
@@ -68,12 +69,23 @@ func (d *Dispatcher) Refused(lead types.UID, r Refusal) {
 // chargeTurn takes the cost of a plan that came to nothing off the allowance: that of its whole cycle, once this has ended. To tell the API
 // server of a refusal may take longer than to find it out.
 func (d *Dispatcher) chargeTurn(t *turn) {
-	switch now := d.cfg.Clock.Now(); {
-	case d.cycle != "" && d.cycleOf == t.number:
+	if d.cycle != "" && d.cycleOf == t.number {
 		d.inVain = true
-	case !t.planning.IsZero():
-		d.allowance.charge(now, now.Sub(t.planning))
+		return
 	}
+	d.allowance.charge(d.cfg.Clock.Now(), d.spent(t))
+}
+
+// spent is how long the cycle has taken that got the turn on last. What the turn waited behind others' cycles is not its doing.
+func (d *Dispatcher) spent(t *turn) time.Duration {
+	since := t.planning
+	if d.cycleOf == t.number {
+		since = d.cycleBegan
+	}
+	if since.IsZero() {
+		return 0
+	}
+	return d.cfg.Clock.Since(since)
 }
 
 // refuse sets a lot aside for the reason that one of its jobs was given.
@@ -95,7 +107,7 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 		l.missed = missed
 		d.park(l, r.Reason, missed)
 		if r.Unmet {
-			l.helps &^= model.RoomMade | model.PodPlaced | model.NodeLost
+			l.helps &^= byRoom | model.PodPlaced | model.NodeLost
 		}
 		if r.Stale {
 			l.notBefore = d.cfg.Clock.Now().Add(settle[0])
@@ -227,10 +239,9 @@ func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 
 func (d *Dispatcher) lose(uid types.UID, job model.JobKey) {
 	d.rest(job, 0)
-	if t := d.turn; t != nil && (t.members[uid] != nil || t.lead.UID == uid) {
+	if d.turn != nil && d.turn.breaksWithout(uid) {
 		d.end(TurnBroken)
 	}
-	d.changed[job] = true
 }
 
 // Bound records that a pod is on its node: what failed before is forgotten.
@@ -308,7 +319,7 @@ func (d *Dispatcher) rest(key model.JobKey, cost time.Duration) {
 	s := d.setbacks[key]
 	pause := chargedPart * cost
 	if s.failures > 0 {
-		pause = max(pause, min(lastBackoff, firstBackoff<<min(s.failures-1, 10)))
+		pause = max(pause, backoff(key, s.failures))
 	}
 	if pause > 0 {
 		s.notBefore = d.cfg.Clock.Now().Add(pause)
@@ -321,19 +332,28 @@ func (d *Dispatcher) rest(key model.JobKey, cost time.Duration) {
 	d.changed[key] = true
 }
 
+// backoff is how long a job rests after so many failures before: it doubles up to a bound. Of that it takes from half to all, by the job's
+// name: jobs that failed together, because they write the same object for instance, are not tried together again.
+func backoff(key model.JobKey, failures int) time.Duration {
+	full := min(lastBackoff, firstBackoff<<min(failures-1, 10))
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, key, failures)
+	return full/2 + time.Duration(h.Sum32()%1000)*(full/2)/1000
+}
+
 // fail charges the job whose pod failed with what the turn took, and says so. Jobs that ask for the same wait as long: what fails for
 // one is likely to fail for them.
 func (d *Dispatcher) fail(key model.JobKey, err error) {
-	w, now := d.jobs[key], d.cfg.Clock.Now()
+	w := d.jobs[key]
 	if w == nil {
 		return
 	}
-	cost := now.Sub(d.turn.began)
+	cost := d.spent(d.turn)
 	d.chargeTurn(d.turn)
 	reason := model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)}
 	if l := w.lot; l != nil && cost > 0 {
 		d.setAside(l, parked, 0)
-		l.reason, l.notBefore, l.doubts = model.Reason{}, now.Add(chargedPart*cost), l.doubts+1
+		l.notBefore, l.doubts = d.cfg.Clock.Now().Add(chargedPart*cost), l.doubts+1
 		d.expect(l)
 	}
 	d.rest(key, cost)

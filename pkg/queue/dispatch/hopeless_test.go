@@ -249,3 +249,31 @@ func TestASweepFindsWhatWasMissed(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatNamesSomethingMissingWaitsForThat: pods that come and go do not help it.
+func TestWhatNamesSomethingMissingWaitsForThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		s.refusal.Unmet = true
+		s.job("hopeless", 9, func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "typo"}}}}
+		})
+		s.serve(time.Second)
+		for range 10 {
+			other := memberOf("other", 0, "1")
+			other.Spec.NodeName = "node-0"
+			s.state.UpsertPod(other)
+			s.serve(100 * time.Millisecond)
+			s.state.DeletePod(other.UID)
+			s.serve(100 * time.Millisecond)
+		}
+		if s.plans != 1 {
+			t.Errorf("%d plans while pods come and go, want 1", s.plans)
+		}
+		s.state.Raise(model.StorageChanged)
+		s.serve(100 * time.Millisecond)
+		if s.plans < 2 {
+			t.Error("no plan after volumes changed")
+		}
+	})
+}

@@ -57,6 +57,16 @@ func (t *turn) isFor(job *model.Job) bool {
 	return job.UID == t.uid && job.Min() == t.least && job.Blocked() == (model.Reason{})
 }
 
+// breaksWithout reports whether the turn is over when a pod has no node, or none any more. One that has been reserved and loses its node
+// holds up nobody else, unless they only bind together.
+func (t *turn) breaksWithout(uid types.UID) bool {
+	if t.members == nil {
+		return t.lead.UID == uid
+	}
+	m := t.members[uid]
+	return m != nil && (!m.done || t.fragile)
+}
+
 // maybeLedBy reports whether a task, nil if it is gone, may lead the turn.
 func (t *turn) maybeLedBy(task *model.Task) bool {
 	return task != nil && task.Placeable() && task.Job == t.job

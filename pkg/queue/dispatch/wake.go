@@ -32,9 +32,9 @@ const (
 func (d *Dispatcher) revive() time.Duration {
 	now := d.cfg.Clock.Now()
 	d.countRoom()
-	stir, sweep := d.stir(now), d.sweep(now)
-	if others := d.events &^ byRoom; others&d.sensitive != 0 || d.uncountable() || stir || sweep || !d.nextLook.After(now) {
-		d.lookAtAll(now, stir, sweep)
+	stir := d.stir(now)
+	if others := d.events &^ byRoom; others&d.sensitive != 0 || d.uncountable() || stir || !d.nextLook.After(now) {
+		d.lookAtAll(now, stir)
 	}
 	wake := min(idleWait, d.nextLook.Sub(now))
 	for _, w := range d.resting {
@@ -58,18 +58,18 @@ func (d *Dispatcher) uncountable() bool { return d.events&byRoom != 0 && (d.judg
 
 // lookAtAll wakes what is set aside and may have been helped by something else than counted room, and notes when the next is to be woken
 // by the clock.
-func (d *Dispatcher) lookAtAll(now time.Time, stir, sweep bool) {
+func (d *Dispatcher) lookAtAll(now time.Time, stir bool) {
 	d.sensitive, d.unindexed, d.nextLook = 0, false, now.Add(idleWait)
 	for _, lots := range []lotSet{d.aside[parked], d.aside[held]} {
 		for l := range lots {
-			d.lookAt(l, now, stir, sweep)
+			d.lookAt(l, now, stir)
 			d.expect(l)
 		}
 	}
 }
 
 // lookAt wakes one lot if it may have been helped.
-func (d *Dispatcher) lookAt(l *lot, now time.Time, stir, sweep bool) {
+func (d *Dispatcher) lookAt(l *lot, now time.Time, stir bool) {
 	happened := d.events & l.helps
 	if !d.judged && l.indexed() {
 		happened &^= byRoom
@@ -82,7 +82,7 @@ func (d *Dispatcher) lookAt(l *lot, now time.Time, stir, sweep bool) {
 		d.wakeLot(l, false)
 	case stir && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(now):
 		d.wakeLot(l, false)
-	case sweep && l.stage == parked && now.Sub(l.refusedAt) >= sweepAfter:
+	case l.stage == parked && now.Sub(l.refusedAt) >= sweepAfter:
 		l.swept = true
 		d.wakeLot(l, false)
 	}
@@ -95,21 +95,13 @@ func (d *Dispatcher) expect(l *lot) {
 	}
 	d.sensitive |= l.helps &^ byRoom
 	d.unindexed = d.unindexed || l.stage == parked && l.helps&byRoom != 0 && !l.indexed()
-	if !l.notBefore.IsZero() && l.notBefore.Before(d.nextLook) {
-		d.nextLook = l.notBefore
+	at := l.notBefore
+	if l.stage == parked {
+		at = Earliest(at, l.refusedAt.Add(sweepAfter))
 	}
-}
-
-// sweep reports whether parked lots are to be looked at that had no turn for long.
-func (d *Dispatcher) sweep(now time.Time) bool {
-	if d.swept.IsZero() {
-		d.swept = now
+	if !at.IsZero() && at.Before(d.nextLook) {
+		d.nextLook = at
 	}
-	if now.Sub(d.swept) < sweepAfter {
-		return false
-	}
-	d.swept = now
-	return true
 }
 
 // wakeLot lets a lot that is set aside have turns. Surely: what it lacked is there, as far as that can be told; else, and if that proved
@@ -147,9 +139,6 @@ func (d *Dispatcher) setAside(l *lot, s stage, helps model.Event) {
 
 // park sets a lot aside until something happens that can help it. Missed: it happened already, while its plan was made.
 func (d *Dispatcher) park(l *lot, reason model.Reason, missed bool) {
-	if l == nil {
-		return
-	}
 	d.cfg.Recorder.Parked(reason.Kind)
 	d.setAside(l, parked, helpedBy(l.best()))
 	if missed && !l.indexed() {
