@@ -5,7 +5,6 @@ package dispatch
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,8 +112,8 @@ func (d *Dispatcher) conclude() {
 // error, of a plugin or an extender for instance, and not for want of room.
 func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
 	d.mu.Lock()
-	if _, ok := d.unwinding[uid]; ok {
-		delete(d.unwinding, uid)
+	if _, ok := d.absence.away[uid]; ok {
+		delete(d.absence.away, uid)
 		d.changed[job] = true
 	}
 	if t := d.turn; err != nil && t != nil && d.cycle == uid && t.number == d.cycleOf {
@@ -149,18 +148,17 @@ var noNodes = model.Reason{
 // Seen records that the scheduling queue has a pod: one that it did not know, or that another plugin kept out of it.
 func (d *Dispatcher) Seen(uid types.UID) {
 	d.mu.Lock()
-	job, absent := d.absent[uid]
-	if absent {
-		delete(d.absent, uid)
+	job, away := d.absence.away[uid]
+	if away {
 		d.changed[job] = true
 	}
-	_, held := d.outside[uid]
-	delete(d.outside, uid)
+	_, held := d.absence.held[uid]
+	d.absence.forget(uid)
 	d.mu.Unlock()
 	if held {
 		d.cfg.State.Hold(uid, "")
 	}
-	if absent || held {
+	if away || held {
 		d.wake()
 	}
 }
@@ -181,15 +179,15 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 			continue
 		}
 		if s.GatedBy != "" {
-			d.outside[s.Pod] = s.GatedBy
+			d.absence.held[s.Pod] = s.GatedBy
 			held = append(held, s)
 		} else {
-			d.absent[s.Pod] = task.Job
+			d.absence.away[s.Pod] = task.Job
 			// Nothing depends on its being told of the pod.
 			d.expire(d.cfg.Clock.Now().Add(overtakenAfter), task.Job)
 		}
 	}
-	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || d.away(t.job)) {
+	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || d.absence.ofJob(t.job)) {
 		d.end(TurnChanged)
 	}
 	d.mu.Unlock()
@@ -213,43 +211,15 @@ func (d *Dispatcher) waitsFor(uid types.UID) bool {
 
 // forgetPods drops what is kept of pods that are gone, or have a node.
 func (d *Dispatcher) forgetPods(uids []types.UID) {
-	if len(d.absent)+len(d.outside)+len(d.unwinding)+len(d.urgent) == 0 {
+	if len(d.absence.away)+len(d.absence.held)+len(d.urgent) == 0 {
 		return
 	}
 	for _, uid := range uids {
-		task := d.cfg.State.Task(uid)
-		if task != nil && (task.Status == model.Pending || task.Status == model.Allocated) {
-			continue
-		}
-		delete(d.absent, uid)
-		delete(d.outside, uid)
-		delete(d.urgent, uid)
-		if task == nil {
-			delete(d.unwinding, uid)
+		if task := d.cfg.State.Task(uid); task == nil || task.Status != model.Pending && task.Status != model.Allocated {
+			d.absence.forget(uid)
+			delete(d.urgent, uid)
 		}
 	}
-}
-
-// away reports whether pods of a job are on their way back to the scheduling queue, or yet to come there.
-func (d *Dispatcher) away(key model.JobKey) bool {
-	for _, of := range d.absent {
-		if of == key {
-			return true
-		}
-	}
-	for _, of := range d.unwinding {
-		if of == key {
-			return true
-		}
-	}
-	return false
-}
-
-// forgive has a job wait no longer for pods on their way to the scheduling queue.
-func (d *Dispatcher) forgive(key model.JobKey) {
-	of := func(_ types.UID, job model.JobKey) bool { return job == key }
-	maps.DeleteFunc(d.absent, of)
-	maps.DeleteFunc(d.unwinding, of)
 }
 
 // The bounds of a turn.

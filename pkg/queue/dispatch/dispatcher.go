@@ -132,12 +132,9 @@ type Dispatcher struct {
 	inVain     bool
 	// handedOver: Between is called between cycles, and Failed after each that failed.
 	handedOver bool
-	// absent are pods that the scheduling queue does not know yet, unwinding those that come back to it, both with their jobs; outside
-	// those that another plugin keeps out of it, with the plugin. Urgent are members from when they are activated until they are taken from
-	// the queue.
-	absent, unwinding map[types.UID]model.JobKey
-	outside           map[types.UID]string
-	urgent            map[types.UID]bool
+	absence    absence
+	// urgent are members from when they are activated until they are taken from the queue.
+	urgent map[types.UID]bool
 	// adopting are rules that come into force when the turn ends; nil when there are none.
 	adopting *adoption
 	// changed and events are what happened since the last advance.
@@ -187,7 +184,7 @@ func New(cfg Config) *Dispatcher {
 		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{},
 		lines: map[string]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
-		absent: map[types.UID]model.JobKey{}, unwinding: map[types.UID]model.JobKey{}, outside: map[types.UID]string{}, urgent: map[types.UID]bool{},
+		absence: newAbsence(), urgent: map[types.UID]bool{},
 		expiries: map[model.JobKey]time.Time{}, queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
 }
@@ -279,7 +276,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 func (d *Dispatcher) Gate(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, held := d.outside[uid]; held {
+	if _, held := d.absence.held[uid]; held {
 		// What another plugin holds waits in the queue for it to let go.
 		return true
 	}

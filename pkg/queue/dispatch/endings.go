@@ -229,7 +229,7 @@ func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
 func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 	d.mu.Lock()
 	if d.handedOver {
-		d.unwinding[uid] = job
+		d.absence.away[uid] = job
 		d.expire(d.cfg.Clock.Now().Add(mostTurn), job)
 	}
 	d.lose(uid, job)

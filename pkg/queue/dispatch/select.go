@@ -116,11 +116,7 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	barred := limit != (model.Reason{}) && (fits || d.bounded(w.job.Job))
 	// The first attempt is a full plan even when it must fail: its reason says what is short where.
 	if hopeless := !fits && l.reason.FromNodes; (barred || hopeless) && !d.mayAppeal(l, borrowing) {
-		if barred {
-			d.hold(l, limit)
-		} else {
-			d.park(l, l.reason, false)
-		}
+		d.putOff(l, limit, barred)
 		return nil
 	}
 	if reason := d.unanswered(w.job.Job, borrowing); !barred && reason != (model.Reason{}) {
@@ -143,6 +139,15 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		d.cfg.Recorder.Retried()
 	}
 	return t
+}
+
+// putOff sets a lot aside without a turn: its queue has no room for it, or still no node has.
+func (d *Dispatcher) putOff(l *lot, limit model.Reason, barred bool) {
+	if barred {
+		d.hold(l, limit)
+	} else {
+		d.park(l, l.reason, false)
+	}
 }
 
 // begin makes the turn of a job; nil when it has no task to lead it.

@@ -59,7 +59,7 @@ func (d *Dispatcher) takeIn() {
 	for key, at := range d.expiries {
 		if !at.After(now) {
 			delete(d.expiries, key)
-			d.forgive(key)
+			d.absence.forgive(key)
 			d.changed[key] = true
 		}
 	}
@@ -209,7 +209,7 @@ func (d *Dispatcher) place(w *waiting) {
 		d.watchPods(w)
 	}
 	now := d.cfg.Clock.Now()
-	if d.away(key) {
+	if d.absence.ofJob(key) {
 		d.leave(w)
 		d.withdraw(w)
 		return
