@@ -136,15 +136,16 @@ type eventQueue struct {
 	waiting chan *eventsv1.Event
 	client  typedeventsv1.EventsGetter
 	clock   clock.PassiveClock
-	// last is when an event was last put, in nanoseconds since 1970.
+	// last is when an event last came, in nanoseconds since 1970.
 	last atomic.Int64
 }
 
 // put queues an event and reports whether there was room.
 func (q *eventQueue) put(event *eventsv1.Event) bool {
+	// Before the event is seen, lest the first one is taken for one after a pause.
+	q.last.Store(q.clock.Now().UnixNano())
 	select {
 	case q.waiting <- event:
-		q.last.Store(q.clock.Now().UnixNano())
 		return true
 	default:
 		return false
