@@ -31,8 +31,9 @@ const (
 	QueueChanged
 	// QuotaChanged: a resource quota appeared, disappeared or changed.
 	QuotaChanged
-	// BudgetChanged: a disruption budget appeared, disappeared or changed.
-	BudgetChanged
+	// ProtectionChanged: a disruption budget, a priority class, or what a group with members on nodes keeps of them or is worth,
+	// changed, so that others may be evicted than before.
+	ProtectionChanged
 	// PodStarted: a pod that was bound runs now.
 	PodStarted
 	// EvictionAnswered: the API server has made a pod leave that this process decided to evict, or the pod stays.

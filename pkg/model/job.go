@@ -81,6 +81,13 @@ func (g *Group) roleTotal() int {
 	return total
 }
 
+// protectsLike reports whether a group keeps as many of its members from being evicted as another, for the same queue and at the same
+// priority.
+func (g *Group) protectsLike(o *Group) bool {
+	return g.MinMember == o.MinMember && maps.Equal(g.MinTaskMember, o.MinTaskMember) &&
+		g.PriorityClass == o.PriorityClass && g.Queue == o.Queue
+}
+
 // Counts are how many tasks of a job, or of one role of it, are in which state (reference section 2.5).
 type Counts struct {
 	ByStatus [numStatuses]int

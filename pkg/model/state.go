@@ -260,6 +260,9 @@ func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 		if e.job.Start.Tasks == 0 && (before == nil || !s.leads) {
 			e.job.Start = g.Start
 		}
+		if before != nil && e.job.Counts.Ready() > 0 && !before.protectsLike(g) {
+			c.Events |= ProtectionChanged
+		}
 		e.job.Group = g
 		s.touch(key, e, c)
 	})
@@ -334,7 +337,7 @@ func (s *State) DeleteQueue(name string) Change {
 func (s *State) UpsertBudget(b *DisruptionBudget) Change {
 	return s.write(func(c *Change) {
 		s.budgets[budgetKey{b.Namespace, b.Name}] = b
-		c.Events |= BudgetChanged
+		c.Events |= ProtectionChanged
 	})
 }
 
@@ -342,7 +345,7 @@ func (s *State) UpsertBudget(b *DisruptionBudget) Change {
 func (s *State) DeleteBudget(namespace, name string) Change {
 	return s.write(func(c *Change) {
 		delete(s.budgets, budgetKey{namespace, name})
-		c.Events |= BudgetChanged
+		c.Events |= ProtectionChanged
 	})
 }
 
@@ -404,6 +407,7 @@ func (s *State) Complain(object runtime.Object, problem string) Change {
 
 // touchGroups marks all jobs with a PodGroup as changed, because their priorities may be.
 func (s *State) touchGroups(c *Change) {
+	c.Events |= ProtectionChanged
 	for key, e := range s.jobs {
 		if e.job.Group != nil {
 			s.touch(key, e, c)

@@ -44,11 +44,15 @@ func (d *Dispatcher) tooSoon(last time.Time) bool {
 	return true
 }
 
-// stir reports whether lots are to be looked at for which there may be new victims.
+// stir reports whether lots are to be looked at for which there may be new victims: somebody runs who did not, somebody is protected
+// less, or a queue is due more than before or another less, which decides who may be evicted for whom.
 func (d *Dispatcher) stir(now time.Time) bool {
-	if d.events&(model.PodPlaced|model.PodStarted|model.BudgetChanged) != 0 && d.cfg.Evicts {
+	const others = model.PodPlaced | model.PodStarted | model.ProtectionChanged
+	loosened := d.cfg.Policies.Book().Loosened()
+	if d.cfg.Evicts && (d.events&others != 0 || d.stirredFor != loosened) {
 		d.stirred = true
 	}
+	d.stirredFor = loosened
 	if !d.stirred || d.nextStir.After(now) {
 		return false
 	}

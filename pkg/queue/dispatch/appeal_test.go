@@ -253,3 +253,88 @@ func TestATurnOnBorrowedRoomAppealsOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// poor is a desk of which queue "rich" holds all eight cores, and whose queue "poor" asks for some: its job "first", a gang of two, has
+// been refused every victim, and is no longer tried.
+func poor(t *testing.T) *desk {
+	d := newDeskWith(t, args("allocate reclaim", byPriority, inGangs, byProportion))
+	d.state.UpsertPriorityClass("low", -1, false)
+	for _, name := range []string{"rich", "poor"} {
+		d.state.UpsertQueue(&model.Queue{Name: name, Weight: 1, Reclaimable: true})
+	}
+	d.state.UpsertGroup(keyOf("peers"), &model.Group{UID: "peers", Queue: "rich", MinMember: 8, Created: epoch})
+	for i := range 8 {
+		d.start("peers", i)
+	}
+	// For a second pods that were placed are new victims, for whom all jobs are looked at again.
+	time.Sleep(2 * time.Second)
+	d.askIn("poor", "first", 2)
+	d.wantHeard()
+	return d
+}
+
+func (d *desk) askIn(queue, job string, size int) {
+	d.group(job, queue, size, 1, nil)
+	d.pods(job, size, "1")
+}
+
+// wantHeard has each turn of the job "first" appeal, and be told that nobody may be evicted. It must have one soon, and no more than
+// another after it.
+func (d *desk) wantHeard() {
+	d.t.Helper()
+	var heard []time.Duration
+	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(100 * time.Millisecond) {
+		if !slices.Contains(d.take(), "first-0") {
+			continue
+		}
+		heard = append(heard, time.Since(began))
+		d.Enter("first-0")
+		if a := d.Appeal("first-0"); !slices.Equal(a.Actions, []config.Action{config.Reclaim}) {
+			d.t.Fatalf("it may appeal by %v, want %v", a.Actions, config.Reclaim)
+		}
+		d.Refused("first-0", dispatch.Refusal{Reason: noRoom})
+	}
+	if len(heard) == 0 || len(heard) > 2 || heard[0] > 1100*time.Millisecond {
+		d.t.Errorf("it is heard after %v, want once or twice, within a second at first", heard)
+	}
+}
+
+// TestAnAppealIsHeardAgainWhenTheQueueIsDueMore: how many victims there are for a queue goes by what it is due, which in proportion grows
+// with what it asks for.
+func TestAnAppealIsHeardAgainWhenTheQueueIsDueMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := poor(t)
+		d.askIn("poor", "second", 2)
+		d.wantHeard()
+	})
+}
+
+// TestAnAppealIsHeardAgainWhenAMinimumSinks: so does a gang that needs fewer of its members than before.
+func TestAnAppealIsHeardAgainWhenAMinimumSinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := poor(t)
+		d.state.UpsertGroup(keyOf("peers"), &model.Group{UID: "peers", Queue: "rich", MinMember: 1, Created: epoch})
+		d.wantHeard()
+	})
+}
+
+// TestAnAppealIsHeardAgainWhenVictimsAreWorthLess: and one of less priority.
+func TestAnAppealIsHeardAgainWhenVictimsAreWorthLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := poor(t)
+		d.state.UpsertPriorityClass("low", -2, false)
+		d.wantHeard()
+	})
+}
+
+// TestAnAppealIsNotHeardAgainForNothing: what protects nobody changes nobody's protection.
+func TestAnAppealIsNotHeardAgainForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := poor(t)
+		d.state.UpsertPriorityClass("low", -1, false)
+		d.state.UpsertGroup(keyOf("peers"), &model.Group{UID: "peers", Queue: "rich", MinMember: 8, Phase: model.PhaseRunning, Created: epoch})
+		d.state.UpsertGroup(keyOf("first"), &model.Group{UID: "first", Queue: "poor", MinMember: 2, Phase: model.PhaseInqueue, Created: epoch})
+		time.Sleep(10 * time.Second)
+		d.want()
+	})
+}

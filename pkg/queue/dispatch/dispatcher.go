@@ -140,10 +140,11 @@ type Dispatcher struct {
 	// changed and events are what happened since the last advance.
 	changed map[model.JobKey]bool
 	events  model.Event
-	// stirred: pods were placed, or budgets changed, so that somebody may be there to be evicted; nextStir is when that
-	// is looked at.
-	stirred  bool
-	nextStir time.Time
+	// stirred: something happened by which somebody may be there to be evicted; nextStir is when that is looked at, and stirredFor the
+	// accounts' count of room in queues as of when that was last noted.
+	stirred    bool
+	nextStir   time.Time
+	stirredFor uint64
 	// resting are jobs that sit out a back-off, setbacks those that failed and of which no pod was bound since.
 	resting  map[model.JobKey]*waiting
 	setbacks map[model.JobKey]setback
