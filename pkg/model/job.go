@@ -225,6 +225,8 @@ type Job struct {
 	// Outsized: the job cannot start however empty the nodes are. The state does not say so; it is for those to set who compare jobs
 	// with nodes.
 	Outsized bool
+	// Stalled: the job was let in, and nodes have refused it for long. The state does not say so either.
+	Stalled bool
 	// Roles are the counts of each role that has tasks, by role.
 	Roles []RoleCounts
 	// Pending are the placeable tasks of each class, by class.

@@ -25,7 +25,7 @@ func (p overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	limit := resource.Limit{Amounts: w.Cluster.Times(p.factor), Unnamed: resource.Nothing}
 	taken := func(name resourceName) int64 { return w.Used.Get(name) + w.Inqueue.Get(name) }
 	over := limit.Refuses(claim, taken)
-	if len(over) > 0 && p.due(w.Queue, claim) {
+	if len(over) > 0 && p.due(w, claim) {
 		return Permit, model.Reason{}
 	}
 	if len(over) > 0 {
@@ -51,9 +51,9 @@ func (p overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 
 // due reports whether the queue deserves what it holds and has promised, and the claim on top. However much was promised to
 // others, such a job can run once its queue has its due. In Volcano jobs that were let in and cannot start keep it out.
-func (overcommit) due(q *account.Queue, claim resource.Vector) bool {
-	due := resource.Limit{Amounts: q.Deserved, Unnamed: resource.Nothing}
-	return len(q.Deserved) > 0 && len(due.Refuses(claim, q.Own.Committed)) == 0
+func (overcommit) due(w World, claim resource.Vector) bool {
+	due := resource.Limit{Amounts: w.Queue.Deserved, Unnamed: resource.Nothing}
+	return len(w.Queue.Deserved) > 0 && len(due.Refuses(claim, w.committed(&w.Queue.Own))) == 0
 }
 
 // quota is Volcano's plugin resourcequota: it lets a job in only if its minimum fits the quotas of its namespace. Unlike

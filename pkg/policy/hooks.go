@@ -94,10 +94,21 @@ type World struct {
 	// Quotas returns the resource quotas of a namespace.
 	Quotas func(namespace string) []*model.Quota
 	Now    time.Time
+	// guest: the question is whether the job may use room that was promised to jobs that nodes have refused for long. Inqueue is
+	// without that.
+	guest bool
 
 	// gains returns what the job could have others evicted for once it is let in: nil for all of the cluster, else below
 	// a queue, that one included, and without what is placed beyond the minimums of jobs.
 	gains func(below *account.Queue) resource.Vector
+}
+
+// committed is what counts as taken of a queue.
+func (w *World) committed(u *account.Usage) func(resourceName) int64 {
+	if !w.guest {
+		return u.Committed
+	}
+	return func(name resourceName) int64 { return u.Committed(name) - u.Stalled.Get(name) }
 }
 
 // Follower keeps sums over jobs. It is told of every change of a job, nil when the job is gone, and of the queues and

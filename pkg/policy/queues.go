@@ -142,10 +142,11 @@ func (p capacity) Admit(w World, j *Ranked) (Vote, model.Reason) {
 // stays within what the queue may hold.
 func admitWithin(w World, q *account.Queue, usage *account.Usage, j *Ranked) (Vote, model.Reason) {
 	claim := j.Claim()
-	over := q.Real.Refuses(claim, usage.Committed)
+	committed := w.committed(usage)
+	over := q.Real.Refuses(claim, committed)
 	if len(over) > 0 {
 		gains := w.gains(q)
-		over = q.Real.Refuses(claim, func(name resourceName) int64 { return usage.Committed(name) - gains.Get(name) })
+		over = q.Real.Refuses(claim, func(name resourceName) int64 { return committed(name) - gains.Get(name) })
 	}
 	if len(over) == 0 {
 		return Permit, model.Reason{}
@@ -159,7 +160,7 @@ func admitWithin(w World, q *account.Queue, usage *account.Usage, j *Ranked) (Vo
 			nodes = false
 		}
 		details[i] = fmt.Sprintf("insufficient %s (queue %q: %s held or promised, %s asked for, limit %s)", name, q.Name,
-			format(name, usage.Committed(name)), format(name, claim.Get(name)), format(name, int64(bound)))
+			format(name, committed(name)), format(name, claim.Get(name)), format(name, int64(bound)))
 	}
 	return Reject, model.Reason{
 		Kind: model.NotAdmitted, Subject: "queue " + w.Queue.Name + " " + string(over[0]),

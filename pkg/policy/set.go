@@ -250,7 +250,19 @@ func (s *Set) Refuses(q *account.Queue, ask resource.Vector, borrowing bool) (wh
 
 // Admit says why a job is not let into its queue; the zero Reason when it is.
 func (s *Set) Admit(w World, j *Ranked) model.Reason {
-	w.Queue, w.Cluster, w.Inqueue = s.book.Queue(j.Queue), s.book.Cluster(), s.book.Inqueue()
+	w.Inqueue = s.book.Inqueue()
+	return s.admit(w, j)
+}
+
+// AdmitGuest is Admit as if nothing were promised to jobs that nodes have refused for long.
+func (s *Set) AdmitGuest(w World, j *Ranked) model.Reason {
+	w.guest, w.Inqueue = true, s.book.Inqueue().Clone()
+	w.Inqueue.Sub(s.book.Stalled())
+	return s.admit(w, j)
+}
+
+func (s *Set) admit(w World, j *Ranked) model.Reason {
+	w.Queue, w.Cluster = s.book.Queue(j.Queue), s.book.Cluster()
 	if w.Queue == nil {
 		return model.QueueRefuses(nil, j.Job)
 	}

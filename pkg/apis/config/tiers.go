@@ -28,6 +28,9 @@ type BatchQueueArgs struct {
 	// AdmissionTimeout is how long an Inqueue PodGroup may be without pods before it gives its admission back; 0 is for
 	// ever, else at least 1s.
 	AdmissionTimeout metav1.Duration
+	// StalledAfter is how long nodes must have refused an Inqueue job for others that fit to be let in on what it was promised; 0 is
+	// for ever, else at least 1s.
+	StalledAfter metav1.Duration
 }
 
 // Action is a step of the scheduling cycle, in Volcano's name.

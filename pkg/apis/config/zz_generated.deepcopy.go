@@ -67,6 +67,7 @@ func (in *BatchQueueArgs) DeepCopyInto(out *BatchQueueArgs) {
 		}
 	}
 	out.AdmissionTimeout = in.AdmissionTimeout
+	out.StalledAfter = in.StalledAfter
 	return
 }
 

@@ -59,6 +59,9 @@ func (b *Book) ClusterPortion() resource.Portion { return b.portion }
 // Inqueue returns what was promised to admitted jobs of all queues; never to be changed.
 func (b *Book) Inqueue() resource.Vector { return b.all.Inqueue }
 
+// Stalled returns the part of Inqueue that was promised to jobs that nodes have refused for long; never to be changed.
+func (b *Book) Stalled() resource.Vector { return b.all.Stalled }
+
 // SetCluster records what all nodes have, and reports whether that is news.
 func (b *Book) SetCluster(total resource.Vector) bool {
 	if b.total.Equal(total) {
@@ -133,6 +136,9 @@ func usageOf(job *model.Job) Usage {
 	u := Usage{
 		Allocated: job.Usage.Allocated, Requested: job.Usage.Requested,
 		Inqueue: job.Inqueue(), Elastic: job.Elastic(), Jobs: 1,
+	}
+	if job.Stalled {
+		u.Stalled = u.Inqueue
 	}
 	if job.Key.Source == model.FromVolcano && job.Group != nil {
 		*u.Groups.of(job.Group.Phase) = 1

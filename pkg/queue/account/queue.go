@@ -33,6 +33,8 @@ type Usage struct {
 	Allocated, Requested resource.Vector
 	// Inqueue is what jobs that were admitted have not placed yet of their minimums; Elastic what is placed beyond them.
 	Inqueue, Elastic resource.Vector
+	// Stalled is the part of Inqueue of jobs that nodes have refused for long.
+	Stalled resource.Vector
 	// Jobs is the number of jobs, Groups those of them that are PodGroups in each phase.
 	Jobs   int
 	Groups Groups
@@ -74,6 +76,7 @@ func (u *Usage) add(o *Usage, n int64) {
 	u.Requested.AddTimes(o.Requested, n)
 	u.Inqueue.AddTimes(o.Inqueue, n)
 	u.Elastic.AddTimes(o.Elastic, n)
+	u.Stalled.AddTimes(o.Stalled, n)
 	u.Jobs += int(n) * o.Jobs
 	u.Groups.add(o.Groups, int(n))
 }

@@ -20,14 +20,26 @@ const afterTimeout = time.Minute
 // applicants are jobs of one queue that ask to be let in and claim the same: when one is rejected, so are the others.
 type applicants struct {
 	key  applicantKey
-	jobs *heap.Heap[*waiting]
+	jobs *heap.Heap[*application]
 	at   int
 	// reason is why they were last rejected; zero when they have not been asked for.
 	reason model.Reason
+	// guests: those that have their pods may have turns all the same.
+	guests bool
 }
 
 // Position implements heap.Element.
 func (a *applicants) Position() *int { return &a.at }
+
+// application is a job among applicants. The job has its own place among those that may have turns.
+type application struct {
+	*waiting
+	to    *applicants
+	place int
+}
+
+// Position implements heap.Element.
+func (a *application) Position() *int { return &a.place }
 
 type applicantKey struct {
 	queue, namespace string
@@ -51,16 +63,18 @@ func (d *Dispatcher) apply(w *waiting) {
 	if d.cfg.Policies.AloneInAdmission() {
 		key.alone = job.Key
 	}
-	if w.applied != nil && w.applied.key != key {
+	if w.applied != nil && w.applied.to.key != key {
 		d.withdraw(w)
 	}
 	a := d.applying[key]
 	if a == nil {
-		a = &applicants{key: key, at: -1, jobs: heap.New(func(a, b *waiting) bool { return compareJobs(d.cfg.Policies, a, b) < 0 })}
+		a = &applicants{key: key, at: -1, jobs: heap.New(func(a, b *application) bool { return compareJobs(d.cfg.Policies, a.waiting, b.waiting) < 0 })}
 		d.applying[key] = a
 	}
-	w.applied = a
-	a.jobs.Put(w)
+	if w.applied == nil {
+		w.applied = &application{waiting: w, to: a, place: -1}
+	}
+	a.jobs.Put(w.applied)
 	if a.reason != (model.Reason{}) {
 		d.tell(w, a.reason)
 	}
@@ -69,12 +83,12 @@ func (d *Dispatcher) apply(w *waiting) {
 
 // withdraw takes a job from those that ask to be let in.
 func (d *Dispatcher) withdraw(w *waiting) {
-	a := w.applied
-	if a == nil {
+	if w.applied == nil {
 		return
 	}
+	a := w.applied.to
+	a.jobs.Remove(w.applied)
 	w.applied = nil
-	a.jobs.Remove(w)
 	if a.jobs.Len() == 0 {
 		delete(d.applying, a.key)
 	}
@@ -101,21 +115,28 @@ func (d *Dispatcher) admit() {
 	slices.SortFunc(names, func(a, b string) int {
 		return policies.CompareQueues(policies.Book().Queue(a), policies.Book().Queue(b))
 	})
-	world := policy.World{Used: d.cfg.State.Totals().Used, Quotas: d.cfg.State.Quotas, Now: d.cfg.Clock.Now()}
+	world := d.world()
 	for _, name := range names {
 		d.admitFrom(queues[name], world)
 	}
 }
 
+// world is what admission goes by besides the accounts.
+func (d *Dispatcher) world() policy.World {
+	return policy.World{Used: d.cfg.State.Totals().Used, Quotas: d.cfg.State.Quotas, Now: d.cfg.Clock.Now()}
+}
+
 // admitFrom asks for the jobs of one queue, the first one first, until all that are left are rejected.
 func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
-	open := heap.New(func(a, b *applicants) bool { return compareJobs(d.cfg.Policies, a.jobs.Top(), b.jobs.Top()) < 0 })
+	open := heap.New(func(a, b *applicants) bool {
+		return compareJobs(d.cfg.Policies, a.jobs.Top().waiting, b.jobs.Top().waiting) < 0
+	})
 	for _, a := range candidates {
 		open.Put(a)
 	}
 	for open.Len() > 0 {
 		a := open.Top()
-		w := a.jobs.Top()
+		w := a.jobs.Top().waiting
 		if reason := d.cfg.Policies.Admit(world, w.job); reason != (model.Reason{}) {
 			open.Remove(a)
 			if reason.Kind == model.Unanswered {
@@ -125,12 +146,14 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 			a.reason = reason
 			for _, w := range a.jobs.Items() {
 				if news || !w.reported.Same(reason) {
-					d.tell(w, reason)
+					d.tell(w.waiting, reason)
 				}
 			}
+			d.inviteAll(a, d.hosts(world, w))
 			continue
 		}
 		open.Remove(a)
+		d.leave(w)
 		d.letIn(w)
 		d.cfg.Policies.Entered(w.job.Job)
 		if a.jobs.Len() > 0 {

@@ -46,8 +46,9 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 	if d.running && d.turn == nil && !d.cycling && (step || !d.stepped) {
 		d.takeIn()
 		d.askAgain()
+		stall := d.stall()
 		d.admit()
-		wake = d.revive()
+		wake = min(stall, d.revive())
 		if t := d.next(); t != nil {
 			d.turn, began = t, true
 			activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
@@ -87,6 +88,17 @@ func (d *Dispatcher) take() outgoing {
 	return out
 }
 
+// tellNow tells what was decided while a turn is on. The lock is not held.
+func (d *Dispatcher) tellNow() {
+	d.mu.Lock()
+	out := d.take()
+	d.mu.Unlock()
+	d.send(out)
+	d.mu.Lock()
+	d.telling--
+	d.mu.Unlock()
+}
+
 func (d *Dispatcher) send(out outgoing) {
 	for _, f := range out.faults {
 		d.cfg.Fault(f.queue, f.reason)
@@ -123,7 +135,9 @@ func (d *Dispatcher) keyOf(w *waiting, job *model.Job) lotKey {
 	if w == nil {
 		return keyOf(job, false, d.cfg.Policies.AloneInTurns())
 	}
-	return keyOf(job, w.exact, w.failures > 0 || d.cfg.Policies.AloneInTurns())
+	key := keyOf(job, w.exact, w.failures > 0 || d.cfg.Policies.AloneInTurns())
+	key.guest = w.applied != nil
+	return key
 }
 
 // join puts a job into the lot of its like. A job that changed is not parked for what it asked before.
@@ -147,9 +161,10 @@ func (d *Dispatcher) join(w *waiting) {
 	// While a lot is ready its place among others is that of its best job, so it is taken out while that may change.
 	d.unready(l)
 	l.jobs.Put(w)
-	if l.stage == ready {
+	switch {
+	case l.stage == ready:
 		d.makeReady(l)
-	} else {
+	case !key.guest:
 		d.tell(w, l.reason)
 	}
 }

@@ -24,8 +24,8 @@ const appealPause = time.Second
 // too soon, the lot is looked at again later.
 func (d *Dispatcher) mayAppeal(l *lot, borrowing bool) bool {
 	policies, job := d.cfg.Policies, l.best().job.Job
-	if !d.cfg.Evicts || job.Counts.Nominated > 0 {
-		return d.cfg.Evicts
+	if !d.cfg.Evicts || l.key.guest || job.Counts.Nominated > 0 {
+		return d.cfg.Evicts && !l.key.guest
 	}
 	l.starving = policies.Starving(job)
 	return l.starving && !d.tooSoon(*l.lastAppeal(borrowing)) && len(policies.MayEvict(job)) > 0
@@ -79,7 +79,7 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 		return Appeal{}
 	}
 	l := d.lots[d.turn.lot]
-	if !d.cfg.Evicts || l == nil || !d.cfg.Policies.Starving(job) {
+	if !d.cfg.Evicts || l == nil || l.key.guest || !d.cfg.Policies.Starving(job) {
 		return Appeal{Job: job}
 	}
 	l.starving = true

@@ -62,6 +62,9 @@ func policies(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outsi
 // patience is how long jobs may be without pods.
 const patience = 10 * time.Minute
 
+// stalledAfter is how long nodes must have refused a job for others to be its guests.
+const stalledAfter = 10 * time.Second
+
 func noOpinion(_, _ *model.Task) int { return 0 }
 
 func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
@@ -81,7 +84,8 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State: d.state,
 		Rules: dispatch.Rules{
-			Policies: policies(t, args, outside...), AdmissionTimeout: patience, Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
+			Policies: policies(t, args, outside...), AdmissionTimeout: patience, StalledAfter: stalledAfter,
+			Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		},
 		MayFit:   gang.MayFit,
 		Outsized: gang.Outsized,

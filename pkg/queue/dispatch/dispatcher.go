@@ -83,8 +83,8 @@ type Dispatcher struct {
 	stepped bool
 	jobs    map[model.JobKey]*waiting
 	lots    map[lotKey]*lot
-	// lines are the queues' lots, active those lines of which a lot is ready, others a copy that is sorted.
-	lines map[string]*line
+	// lines are the queues' lots, those of guests by themselves, active those lines of which a lot is ready, others a copy that is sorted.
+	lines map[lineKey]*line
 	// partial is the number of jobs in the order that are partial.
 	partial        int
 	active, others []*line
@@ -112,6 +112,8 @@ type Dispatcher struct {
 	// applying are the jobs that ask to be let into their queues; asked: some have not been voted on.
 	applying map[applicantKey]*applicants
 	asked    bool
+	// stalling are lots that nodes refuse, in the order of since when, but for those that have stalled by now.
+	stalling []stalling
 	// nodes are the totals of the nodes when these last changed.
 	nodes model.Totals
 	// expiries are when jobs have to be looked at though nothing happens to them.
@@ -183,7 +185,7 @@ func New(cfg Config) *Dispatcher {
 		changed: map[model.JobKey]bool{},
 		booked:  map[model.JobKey]bool{},
 		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{},
-		lines: map[string]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
+		lines: map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
 		absence: newAbsence(), urgent: map[types.UID]bool{},
 		expiries: map[model.JobKey]time.Time{}, queues: map[string]bool{}, bars: map[string]model.Reason{},
@@ -380,9 +382,13 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 			d.urgent[pod.UID] = true
 		}
 	}
+	received := d.receive(t.job)
 	d.checkMembers(slices.Collect(maps.Keys(t.members)))
 	ended := d.turn == nil
 	d.mu.Unlock()
+	if received {
+		d.tellNow()
+	}
 	if !ended && len(others) > 0 {
 		d.activate(t.number, others)
 		d.mu.Lock()

@@ -96,6 +96,7 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 	if r.Reason.Kind == model.QueueFull {
 		d.hold(l, r.Reason)
 	} else {
+		d.noteRefused(l, r.Reason)
 		missed := d.missed(l, t)
 		l.uncounted, l.swept = l.uncounted || r.Uncounted, false
 		switch l.lack = l.lacks(); {
@@ -145,6 +146,7 @@ func (d *Dispatcher) tellApart(w *waiting) {
 		if keyOf(other.job.Job, true, false) == key {
 			other.exact = true
 			d.join(other)
+			d.restall(other)
 		}
 	}
 }
@@ -206,6 +208,9 @@ func (d *Dispatcher) trust(t *turn) {
 		d.cfg.Recorder.Swept()
 	}
 	l.doubts, l.swept = 0, false
+	if !l.stalled {
+		l.refusedSince = time.Time{}
+	}
 	if l.retry {
 		wasReady := d.unready(l)
 		l.retry = false

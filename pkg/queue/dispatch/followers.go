@@ -18,7 +18,7 @@ func (d *Dispatcher) followers(t *turn) []*model.Job {
 	if lead == nil || lead.lot == nil || lead.lot.key != t.lot || !single(lead.job.Job) || !d.mayBeFollowed(t) {
 		return nil
 	}
-	line := d.lines[t.lot.queue]
+	line := d.lines[t.lot.lineKey]
 	if line == nil || !line.ready.Has(lead.lot) {
 		return nil
 	}
@@ -50,11 +50,17 @@ func (d *Dispatcher) followers(t *turn) []*model.Job {
 	return jobs
 }
 
-// mayBeFollowed reports whether a placement of the turn's job says nothing about whose turn is next. Where several queues have jobs it may
-// change their order, and policies from outside may go by anything. Evictions that are not agreed to may be refused, and their room is not
+// mayBeFollowed reports whether a placement of the turn's job says nothing about whose turn is next. A guest is let in by itself. Where
+// several queues have jobs it may change their order, and policies from outside may go by anything. Evictions that are not agreed to may be refused, and their room is not
 // to be counted on.
 func (d *Dispatcher) mayBeFollowed(t *turn) bool {
-	return len(d.active) == 1 && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
+	others := 0
+	for _, l := range d.active {
+		if !l.guest {
+			others++
+		}
+	}
+	return others == 1 && !t.lot.guest && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
 		!d.cfg.Policies.HasOutsiders() && len(d.cfg.State.Evicting()) == 0
 }
 

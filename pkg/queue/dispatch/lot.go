@@ -23,10 +23,12 @@ type waiting struct {
 	job *policy.Ranked
 	// partial: some, but too few, members of the job hold nodes.
 	partial bool
-	// lot is set while the job may have turns, applied while it asks to be let into its queue.
+	// lot is set while the job may have turns, applied while it asks to be let into its queue. Both are while it is a guest.
 	lot     *lot
-	applied *applicants
+	applied *application
 	at      int
+	// stalled is what the accounts were told of the job.
+	stalled bool
 	// podless is since when the job is admitted without pods; zero when it is not.
 	podless time.Time
 	// reported is the last reason the outside was told.
@@ -55,6 +57,9 @@ type lot struct {
 	pass      uint64
 	refusedAt time.Time
 	doubts    int
+	// refusedSince is since when nodes have refused all plans for the lot; zero when they have not. Stalled: that is long ago.
+	refusedSince time.Time
+	stalled      bool
 	// asks are the shapes that the lot waits for, while their places are counted; lack is how many places were missing when it was
 	// last looked. Uncounted: some filter of the lot's does not go by what is counted.
 	asks      []ask
@@ -111,7 +116,7 @@ func (l *lot) lastAppeal(borrowing bool) *time.Time {
 
 // lotKey says what a lot's jobs have in common.
 type lotKey struct {
-	queue string
+	lineKey
 	shape [sha256.Size]byte
 }
 
@@ -143,7 +148,7 @@ func keyOf(j *model.Job, exact, alone bool) lotKey {
 	if alone || j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 || j.Counts.Nominated > 0 {
 		h.Write([]byte(j.Key.String()))
 	}
-	key := lotKey{queue: j.Queue}
+	key := lotKey{lineKey: lineKey{queue: j.Queue}}
 	h.Sum(key.shape[:0])
 	return key
 }

@@ -23,9 +23,15 @@ func compareJobs(policies *policy.Set, a, b *waiting) int {
 	return policies.CompareJobs(a.job, b.job)
 }
 
-// line is the jobs of one queue that may have a turn.
-type line struct {
+// lineKey tells lines apart.
+type lineKey struct {
 	queue string
+	guest bool
+}
+
+// line is the jobs of one queue that may have a turn, or its guests.
+type line struct {
+	lineKey
 	// account is the queue's, as of when the line was last active.
 	account *account.Queue
 	// ready are the lots of which a job may have a turn, retries those of which one may have it within the allowance.
@@ -34,20 +40,20 @@ type line struct {
 	at int
 }
 
-// lineOf returns the line of a queue.
-func (d *Dispatcher) lineOf(queue string) *line {
-	l := d.lines[queue]
+// lineOf returns a line.
+func (d *Dispatcher) lineOf(key lineKey) *line {
+	l := d.lines[key]
 	if l == nil {
 		before := func(a, b *lot) bool { return compareJobs(d.cfg.Policies, a.best(), b.best()) < 0 }
-		l = &line{queue: queue, at: -1, ready: heap.New(before), retries: heap.New(before)}
-		d.lines[queue] = l
+		l = &line{lineKey: key, at: -1, ready: heap.New(before), retries: heap.New(before)}
+		d.lines[key] = l
 	}
 	return l
 }
 
 // makeReady lets a lot have turns.
 func (d *Dispatcher) makeReady(l *lot) {
-	line := d.lineOf(l.key.queue)
+	line := d.lineOf(l.key.lineKey)
 	if l.retry {
 		line.retries.Put(l)
 		d.retries++
@@ -63,7 +69,7 @@ func (d *Dispatcher) makeReady(l *lot) {
 
 // unready takes a lot's turns away, and reports whether it had any.
 func (d *Dispatcher) unready(l *lot) bool {
-	line := d.lines[l.key.queue]
+	line := d.lines[l.key.lineKey]
 	switch {
 	case line == nil:
 		return false
@@ -99,8 +105,14 @@ func (d *Dispatcher) first(l *line) *lot {
 	return l.ready.Top()
 }
 
-// compareLines is the order of queues that have a job for a turn, negative when a goes first.
+// compareLines is the order of queues that have a job for a turn, negative when a goes first. Guests come after all others.
 func (d *Dispatcher) compareLines(a, b *line) int {
+	if a.guest != b.guest {
+		if b.guest {
+			return -1
+		}
+		return 1
+	}
 	if d.partial > 0 {
 		if x, y := d.first(a).best().partial, d.first(b).best().partial; x != y {
 			if x {

@@ -63,6 +63,9 @@ func (d *Dispatcher) appointments() []time.Time {
 	if at := d.cfg.Policies.Again(); !at.IsZero() {
 		times = append(times, at)
 	}
+	if len(d.stalling) > 0 {
+		times = append(times, d.stalling[0].since.Add(d.cfg.StalledAfter))
+	}
 	if d.stirred {
 		times = append(times, d.nextStir)
 	}

@@ -20,6 +20,8 @@ type Rules struct {
 	Policies *policy.Set
 	// AdmissionTimeout is how long an admitted job may be without pods; zero for ever.
 	AdmissionTimeout time.Duration
+	// StalledAfter is how long nodes must have refused an admitted job for others to be its guests; zero: for ever.
+	StalledAfter time.Duration
 	// Evicts: some action evicts.
 	Evicts bool
 }
@@ -66,7 +68,8 @@ func (d *Dispatcher) adopt() {
 	}
 	d.adopting = nil
 	d.cfg.Rules = a.rules
-	d.lots, d.lines, d.aside = map[lotKey]*lot{}, map[string]*line{}, noneAside()
+	d.lots, d.lines, d.aside = map[lotKey]*lot{}, map[lineKey]*line{}, noneAside()
+	d.stalling = nil
 	d.index, d.askers, d.counted = room.New(d.cfg.Checks), map[*room.Shape]lotSet{}, false
 	d.retries, d.sensitive, d.unindexed = 0, 0, false
 	d.active, d.others = nil, nil

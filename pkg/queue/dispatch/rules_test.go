@@ -19,7 +19,7 @@ import (
 // adopt begins to adopt the rules of other arguments, and returns what tells that they are in force.
 func (d *desk) adopt(args *config.BatchQueueArgs) <-chan bool {
 	adopted := make(chan bool, 1)
-	rules := dispatch.Rules{Policies: policies(d.t, args), AdmissionTimeout: patience}
+	rules := dispatch.Rules{Policies: policies(d.t, args), AdmissionTimeout: patience, StalledAfter: stalledAfter}
 	go func() {
 		if err := d.Adopt(d.t.Context(), rules, func() { adopted <- true }); err != nil {
 			d.t.Error(err)

@@ -106,6 +106,9 @@ func (l *lot) youngerThan(o *lot) bool {
 // try begins a turn for the first job of a lot. If it may not have one, the lot is no longer ready.
 func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	w := l.best()
+	if l.key.guest && !d.welcome(w) {
+		return nil
+	}
 	if reason := d.withheld(w.job.Job); reason != (model.Reason{}) {
 		d.withhold(l, reason)
 		return nil
@@ -284,7 +287,7 @@ func (d *Dispatcher) release() {
 func (d *Dispatcher) lend(totals model.Totals) *turn {
 	var first *lot
 	for l := range d.aside[held] {
-		if !l.outgrows || d.limited(l.best().job.Job, true) != (model.Reason{}) {
+		if !l.outgrows || l.key.guest || d.limited(l.best().job.Job, true) != (model.Reason{}) {
 			continue
 		}
 		if first == nil || d.compareHeld(l, first) < 0 {
@@ -311,6 +314,10 @@ func (d *Dispatcher) compareHeld(a, b *lot) int {
 func (d *Dispatcher) give(l *lot, reason model.Reason) {
 	changed := !l.reason.Same(reason)
 	l.reason = reason
+	if l.key.guest {
+		// They are told why they are not let in.
+		return
+	}
 	for _, w := range l.jobs.Items() {
 		if changed || !w.reported.Same(reason) {
 			d.tell(w, reason)

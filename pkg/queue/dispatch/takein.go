@@ -23,12 +23,16 @@ func (d *Dispatcher) loosen(job *model.Job) *model.Job {
 // head returns a job as it is now, without its tasks, or nil.
 func (d *Dispatcher) head(key model.JobKey) *model.Job {
 	job := d.loosen(d.cfg.State.Head(key))
-	if job == nil || !d.cfg.Outsized(job, d.nodes) {
-		return job
+	if job == nil {
+		return nil
 	}
-	outsized := *job
-	outsized.Outsized = true
-	return &outsized
+	w, outsized := d.jobs[key], d.cfg.Outsized(job, d.nodes)
+	if stalled := w != nil && w.stalled; stalled || outsized {
+		marked := *job
+		marked.Outsized, marked.Stalled = outsized, stalled
+		return &marked
+	}
+	return job
 }
 
 // measure takes in how large the nodes are: jobs may be too large for them, or no longer be.
@@ -173,16 +177,17 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 	// The order of lots and applicants must not change under them.
 	ready := w.lot != nil && d.unready(w.lot)
 	d.rank(w, job)
-	switch {
-	case w.lot != nil:
+	if w.lot != nil {
 		w.lot.jobs.Put(w)
 		if ready {
 			d.makeReady(w.lot)
 		}
-	case w.applied != nil:
-		w.applied.jobs.Put(w)
+	}
+	if w.applied != nil {
+		w.applied.to.jobs.Put(w.applied)
 	}
 	d.place(w)
+	d.restall(w)
 }
 
 // rank records a job as it is now; nil when it no longer waits.
@@ -229,11 +234,11 @@ func (d *Dispatcher) place(w *waiting) {
 	}
 	switch {
 	case !admitted && d.cfg.Policies.Enqueue:
-		d.leave(w)
 		if !w.job.Deadline.IsZero() && w.job.Deadline.After(now) {
 			d.expire(w.job.Deadline, key)
 		}
 		d.apply(w)
+		d.invite(w)
 	case !job.Admitted:
 		d.letIn(w)
 		d.place(w)

@@ -54,6 +54,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 			Actions:          []config.Action{config.Enqueue, config.Allocate, config.Backfill},
 			Tiers:            []config.Tier{plain("priority", "gang", "conformance"), plain("overcommit", "drf", "predicates", "proportion", "nodeorder")},
 			AdmissionTimeout: metav1.Duration{Duration: 10 * time.Minute},
+			StalledAfter:     metav1.Duration{Duration: 10 * time.Second},
 		}
 		if change != nil {
 			change(args)
@@ -78,6 +79,10 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 		"an admission for ever": {
 			"  pluginConfig: [{name: BatchQueue, args: {admissionTimeout: 0s}}]",
 			with(func(a *config.BatchQueueArgs) { a.AdmissionTimeout.Duration = 0 }),
+		},
+		"no guests": {
+			"  pluginConfig: [{name: BatchQueue, args: {stalledAfter: 0s}}]",
+			with(func(a *config.BatchQueueArgs) { a.StalledAfter.Duration = 0 }),
 		},
 		"tiers with switches and arguments, as Volcano's file has them": {
 			`
@@ -120,7 +125,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 			}),
 		},
 		"what cannot be used is kept, for the validation to refuse": {
-			"  pluginConfig: [{name: BatchQueue, args: {actions: [], tiers: [{plugins: [{name: 5, enablePremptable: true}, gang]}], admissionTimeout: -1s}}]",
+			"  pluginConfig: [{name: BatchQueue, args: {actions: [], tiers: [{plugins: [{name: 5, enablePremptable: true}, gang]}], admissionTimeout: -1s, stalledAfter: 1ms}}]",
 			&config.BatchQueueArgs{
 				Actions: []config.Action{},
 				Tiers: []config.Tier{{Plugins: []config.TierPlugin{
@@ -128,6 +133,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 					{Unknown: map[string]runtime.RawExtension{config.NotAMap: raw(`"gang"`)}},
 				}}},
 				AdmissionTimeout: metav1.Duration{Duration: -time.Second},
+				StalledAfter:     metav1.Duration{Duration: time.Millisecond},
 			},
 		},
 	} {
@@ -225,6 +231,9 @@ func written(t *rapid.T) map[string]any {
 	}
 	if n := optional(t, "timeout", rapid.Int64()); n != nil {
 		args["admissionTimeout"] = time.Duration(*n).String()
+	}
+	if n := optional(t, "stalledAfter", rapid.Int64()); n != nil {
+		args["stalledAfter"] = time.Duration(*n).String()
 	}
 	return args
 }

@@ -65,4 +65,7 @@ func SetDefaults_BatchQueueArgs(args *BatchQueueArgs) { //nolint:revive // The d
 	if args.AdmissionTimeout == nil {
 		args.AdmissionTimeout = &metav1.Duration{Duration: 10 * time.Minute}
 	}
+	if args.StalledAfter == nil {
+		args.StalledAfter = &metav1.Duration{Duration: 10 * time.Second}
+	}
 }

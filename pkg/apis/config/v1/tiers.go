@@ -35,6 +35,10 @@ type BatchQueueArgs struct {
 	// ever, else at least 1s; default 10m.
 	// +optional
 	AdmissionTimeout *metav1.Duration `json:"admissionTimeout,omitempty"`
+	// StalledAfter is how long nodes must have refused an Inqueue job for others that fit to be let in on what it was promised; 0s is
+	// for ever, else at least 1s; default 10s.
+	// +optional
+	StalledAfter *metav1.Duration `json:"stalledAfter,omitempty"`
 }
 
 // ActionConfiguration are the arguments of one action.

@@ -246,6 +246,9 @@ func autoConvert_v1_BatchQueueArgs_To_config_BatchQueueArgs(in *BatchQueueArgs, 
 	if err := metav1.Convert_Pointer_v1_Duration_To_v1_Duration(&in.AdmissionTimeout, &out.AdmissionTimeout, s); err != nil {
 		return err
 	}
+	if err := metav1.Convert_Pointer_v1_Duration_To_v1_Duration(&in.StalledAfter, &out.StalledAfter, s); err != nil {
+		return err
+	}
 	return nil
 }
 
@@ -260,6 +263,9 @@ func autoConvert_config_BatchQueueArgs_To_v1_BatchQueueArgs(in *config.BatchQueu
 	out.Configurations = *(*[]ActionConfiguration)(unsafe.Pointer(&in.Configurations))
 	out.Metrics = *(*map[string]string)(unsafe.Pointer(&in.Metrics))
 	if err := metav1.Convert_v1_Duration_To_Pointer_v1_Duration(&in.AdmissionTimeout, &out.AdmissionTimeout, s); err != nil {
+		return err
+	}
+	if err := metav1.Convert_v1_Duration_To_Pointer_v1_Duration(&in.StalledAfter, &out.StalledAfter, s); err != nil {
 		return err
 	}
 	return nil

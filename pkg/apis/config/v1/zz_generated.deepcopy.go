@@ -94,6 +94,11 @@ func (in *BatchQueueArgs) DeepCopyInto(out *BatchQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.StalledAfter != nil {
+		in, out := &in.StalledAfter, &out.StalledAfter
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	return
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
@@ -27,10 +28,17 @@ func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs, outsi
 	_, metrics := arguments.DecodeMetrics(args.Metrics, path.Child("metrics"))
 	all = append(all, metrics...)
 	all = append(all, rescheduling(path, args, entries)...)
-	if d := args.AdmissionTimeout.Duration; d != 0 && d < time.Second {
-		all = append(all, field.Invalid(path.Child("admissionTimeout"), d.String(), "must be 0s, which is for ever, or at least 1s"))
-	}
+	all = append(all, forEverOrLong(path.Child("admissionTimeout"), args.AdmissionTimeout)...)
+	all = append(all, forEverOrLong(path.Child("stalledAfter"), args.StalledAfter)...)
 	return all.ToAggregate()
+}
+
+// forEverOrLong checks a time that is zero where it never comes.
+func forEverOrLong(path *field.Path, d metav1.Duration) field.ErrorList {
+	if d.Duration != 0 && d.Duration < time.Second {
+		return field.ErrorList{field.Invalid(path, d.Duration.String(), "must be 0s, which is for ever, or at least 1s")}
+	}
+	return nil
 }
 
 // actions checks the list of actions.

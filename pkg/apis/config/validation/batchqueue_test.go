@@ -47,6 +47,7 @@ func TestBatchQueueArgs(t *testing.T) {
 			Actions:          []config.Action{config.Enqueue, config.Allocate, config.Backfill},
 			Tiers:            []config.Tier{tier("priority", "gang", "conformance"), tier("overcommit", "drf", "predicates", "proportion", "nodeorder")},
 			AdmissionTimeout: metav1.Duration{Duration: 10 * time.Minute},
+			StalledAfter:     metav1.Duration{Duration: 10 * time.Second},
 		}, nil},
 		"all actions": {config.BatchQueueArgs{Actions: config.Actions()}, nil},
 		"all plugins that go together": {config.BatchQueueArgs{Actions: minimal, Tiers: []config.Tier{
@@ -185,6 +186,8 @@ func TestBatchQueueArgs(t *testing.T) {
 		"the shortest admission":  {config.BatchQueueArgs{Actions: minimal, AdmissionTimeout: metav1.Duration{Duration: time.Second}}, nil},
 		"a shorter admission":     {config.BatchQueueArgs{Actions: minimal, AdmissionTimeout: metav1.Duration{Duration: time.Second - 1}}, []string{`args.admissionTimeout: Invalid value: "999.999999ms": must be 0s, which is for ever, or at least 1s`}},
 		"an admission before now": {config.BatchQueueArgs{Actions: minimal, AdmissionTimeout: metav1.Duration{Duration: -time.Minute}}, []string{`args.admissionTimeout: Invalid value: "-1m0s": must be 0s, which is for ever, or at least 1s`}},
+		"the soonest guests":      {config.BatchQueueArgs{Actions: minimal, StalledAfter: metav1.Duration{Duration: time.Second}}, nil},
+		"guests before that":      {config.BatchQueueArgs{Actions: minimal, StalledAfter: metav1.Duration{Duration: time.Second - 1}}, []string{`args.stalledAfter: Invalid value: "999.999999ms": must be 0s, which is for ever, or at least 1s`}},
 		"all errors are told": {
 			config.BatchQueueArgs{
 				Actions: []config.Action{"enque"},
@@ -193,12 +196,14 @@ func TestBatchQueueArgs(t *testing.T) {
 				}}},
 				Configurations:   []config.ActionConfiguration{{Name: "preempty"}},
 				AdmissionTimeout: metav1.Duration{Duration: 1},
+				StalledAfter:     metav1.Duration{Duration: -1},
 			},
 			[]string{
 				`args.actions: Required value: add allocate: without it nothing is scheduled`,
 				`args.actions[0]: Unsupported value: "enque": did you mean "enqueue"?`,
 				`args.admissionTimeout: Invalid value: "1ns": must be 0s, which is for ever, or at least 1s`,
 				`args.configurations[0].name: Unsupported value: "preempty": did you mean "preempt"?`,
+				`args.stalledAfter: Invalid value: "-1ns": must be 0s, which is for ever, or at least 1s`,
 				`args.tiers[0].plugins[0].name: Unsupported value: "gnag": did you mean "gang"?`,
 				`args.tiers[1].plugins[0].enableHierarchy: Invalid value: true: conflicts with proportion at args.tiers[0].plugins[1]: both order the queues; turn it off or remove proportion`,
 				`args.tiers[1].plugins[1].arguments[x]: Forbidden: gang takes no arguments; remove it`,

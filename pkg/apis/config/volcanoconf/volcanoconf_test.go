@@ -179,7 +179,7 @@ func TestFilesAreRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := want[filepath.Base(file)]
-			args.AdmissionTimeout = metav1.Duration{Duration: 10 * time.Minute}
+			args.AdmissionTimeout, args.StalledAfter = metav1.Duration{Duration: 10 * time.Minute}, metav1.Duration{Duration: 10 * time.Second}
 			if diff := cmp.Diff(&args, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
 			}
@@ -206,7 +206,7 @@ func TestWhatIsAbsentIsVolcanosDefault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tc.want.AdmissionTimeout = metav1.Duration{Duration: 10 * time.Minute}
+			tc.want.AdmissionTimeout, tc.want.StalledAfter = metav1.Duration{Duration: 10 * time.Minute}, metav1.Duration{Duration: 10 * time.Second}
 			if diff := cmp.Diff(&tc.want, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
 			}

@@ -1,0 +1,109 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+)
+
+// What a job was promised when it was let in keeps others out, so that it can start before them. If nodes refuse it though its queue and
+// the cluster have room in sum, that may be so for good, and others that fit would wait for nothing. So once it has been refused for long,
+// jobs that have their pods and would be let in but for it are its guests: they have turns after all others, and are let in if their plan
+// holds. Those that fit nowhere stay outside, so that no more is promised than without guests. Volcano keeps them out for ever.
+
+// stalling is a lot that nodes refuse, and since when.
+type stalling struct {
+	lot   *lot
+	since time.Time
+}
+
+// noteRefused notes that nodes have refused a lot.
+func (d *Dispatcher) noteRefused(l *lot, reason model.Reason) {
+	if !reason.FromNodes || l.key.guest || !l.refusedSince.IsZero() || d.cfg.StalledAfter == 0 {
+		return
+	}
+	l.refusedSince = d.cfg.Clock.Now()
+	d.stalling = append(d.stalling, stalling{l, l.refusedSince})
+}
+
+// stall finds the lots that nodes have refused for long, and returns how long until the next is one.
+func (d *Dispatcher) stall() time.Duration {
+	now := d.cfg.Clock.Now()
+	for len(d.stalling) > 0 {
+		b := d.stalling[0]
+		if current := d.lots[b.lot.key] == b.lot && b.lot.refusedSince.Equal(b.since); current {
+			if wait := b.since.Add(d.cfg.StalledAfter).Sub(now); wait > 0 {
+				return wait
+			}
+			b.lot.stalled = true
+			for _, w := range b.lot.jobs.Items() {
+				d.restall(w)
+			}
+			d.asked = true
+		}
+		d.stalling = d.stalling[1:]
+	}
+	return idleWait
+}
+
+// restall tells the accounts whether a job is stalled, if they do not know.
+func (d *Dispatcher) restall(w *waiting) {
+	stalled := w.lot != nil && w.lot.stalled
+	if w.stalled == stalled {
+		return
+	}
+	w.stalled = stalled
+	job := *w.job.Job
+	job.Stalled = stalled
+	d.cfg.Policies.SetJob(job.Key, &job)
+}
+
+// hosts reports whether nothing but promises to stalled jobs keeps a job from being let in.
+func (d *Dispatcher) hosts(world policy.World, w *waiting) bool {
+	return !d.cfg.Policies.Book().Stalled().IsZero() && d.cfg.Policies.AdmitGuest(world, w.job) == (model.Reason{})
+}
+
+// inviteAll lets applicants have turns as guests, or no longer.
+func (d *Dispatcher) inviteAll(a *applicants, guests bool) {
+	if a.guests == guests {
+		return
+	}
+	a.guests = guests
+	for _, w := range a.jobs.Items() {
+		d.invite(w.waiting)
+	}
+}
+
+// invite lets an applicant have turns as a guest if it may and has its pods.
+func (d *Dispatcher) invite(w *waiting) {
+	if w.applied.to.guests && d.blocked(w.job.Job, true) == (model.Reason{}) && w.job.Counts.Placeable() > 0 {
+		d.join(w)
+	} else {
+		d.leave(w)
+	}
+}
+
+// welcome reports whether a guest may still be one; if not, it has no turns, and neither have those that claim the same.
+func (d *Dispatcher) welcome(w *waiting) bool {
+	if d.hosts(d.world(), w) {
+		return true
+	}
+	d.inviteAll(w.applied.to, false)
+	return false
+}
+
+// receive lets the job of a turn in, if it is a guest, because its plan holds.
+func (d *Dispatcher) receive(key model.JobKey) (received bool) {
+	w := d.jobs[key]
+	if w == nil || w.applied == nil {
+		return false
+	}
+	d.leave(w)
+	d.letIn(w)
+	d.cfg.Policies.Entered(w.job.Job)
+	return true
+}

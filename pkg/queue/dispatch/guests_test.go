@@ -1,0 +1,234 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+// blocked is a desk whose eight cores, of which 9.6 may be promised, are promised to a gang of two pods of four cores each, which nodes
+// have refused.
+func blocked(t *testing.T) *desk {
+	d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+	d.submit("stuck", 2, 9, "4")
+	d.want("stuck-0")
+	d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
+	d.want()
+	return d
+}
+
+// wantAfter waits until just before the jobs stall, and then until just after it.
+func (d *desk) wantAfter(uids ...types.UID) {
+	d.t.Helper()
+	time.Sleep(stalledAfter - time.Millisecond)
+	d.want()
+	time.Sleep(2 * time.Millisecond)
+	d.want(uids...)
+}
+
+// TestAGuestIsLetInWhereItFits: what was promised to a gang that nodes refuse keeps others out for a while only.
+func TestAGuestIsLetInWhereItFits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := blocked(t)
+		d.submit("guest", 2, 1, "1")
+		d.admitted("stuck")
+		d.wantAfter("guest-0")
+		d.admitted("stuck")
+		if got := d.last("guest").Kind; got != model.NotAdmitted {
+			t.Errorf("a guest without a plan waits because of %s, want %s", got, model.NotAdmitted)
+		}
+		d.plan("guest-0")
+		// The model knows before the pods can be bound.
+		d.admitted("stuck", "guest")
+		d.place("guest-0")
+		d.place("guest-1")
+		d.want("guest-1")
+		if got := d.last("guest"); got != (model.Reason{}) {
+			t.Errorf("it waits because of %v", got)
+		}
+		// The next one need not wait.
+		d.submit("later", 1, 1, "1")
+		d.want("later-0")
+	})
+}
+
+// TestAGuestThatFitsNowhereStaysOutside: no more is promised than without guests, and whoever comes behind it is tried.
+func TestAGuestThatFitsNowhereStaysOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := blocked(t)
+		d.submit("vain", 2, 5, "3")
+		d.wantAfter("vain-0")
+		d.refuse("vain-0", dispatch.Refusal{Reason: noRoom})
+		d.admitted("stuck")
+		if got := d.last("vain").Kind; got != model.NotAdmitted {
+			t.Errorf("it waits because of %s, want %s", got, model.NotAdmitted)
+		}
+		d.submit("fits", 1, 1, "2")
+		d.want("fits-0")
+		d.plan("fits-0")
+		d.place("fits-0")
+		d.want()
+		time.Sleep(time.Minute)
+		// Nothing happens, so it is not tried again.
+		d.want()
+		d.admitted("stuck", "fits")
+	})
+}
+
+// TestGuestsComeLast: whoever was let in has its turn before them, however old they are.
+func TestGuestsComeLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d.occupy("others", 4)
+		d.submit("stuck", 2, 9, "2500m")
+		d.want("stuck-0")
+		d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
+		d.submit("guest", 1, 20, "4500m")
+		d.wantAfter("guest-0")
+		d.refuse("guest-0", dispatch.Refusal{Reason: noRoom})
+		// Now either fits. Of 9.6 cores 3 are used and 5 are promised.
+		d.state.DeletePod("others-3")
+		d.want("stuck-0")
+		d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
+		d.want("guest-0")
+		d.admitted("stuck")
+	})
+}
+
+// TestWhatIsPromisedToOthersIsNotForGuests: only what stalled jobs were promised is.
+func TestWhatIsPromisedToOthersIsNotForGuests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d.submit("stuck", 2, 9, "2")
+		d.want("stuck-0")
+		d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
+		time.Sleep(stalledAfter - time.Second)
+		d.submit("fresh", 2, 8, "2500m")
+		d.want("fresh-0")
+		d.refuse("fresh-0", dispatch.Refusal{Reason: noRoom})
+		// 4 cores are promised to the one, 5 to the other, of 9.6.
+		d.submit("large", 2, 7, "2500m")
+		d.submit("small", 2, 6, "2")
+		time.Sleep(time.Second + time.Millisecond)
+		d.want("small-0")
+		d.refuse("small-0", dispatch.Refusal{Reason: noRoom})
+		d.want()
+		time.Sleep(stalledAfter - time.Second - 2*time.Millisecond)
+		d.want()
+		time.Sleep(2 * time.Millisecond)
+		d.want("large-0")
+		d.admitted("stuck", "fresh")
+	})
+}
+
+// TestAGuestWhoseHostIsGone: there is nobody whose room it uses.
+func TestAGuestWhoseHostIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := blocked(t)
+		d.submit("guest", 1, 1, "2")
+		d.wantAfter("guest-0")
+		d.refuse("guest-0", dispatch.Refusal{Reason: noRoom})
+		for _, uid := range []types.UID{"stuck-0", "stuck-1"} {
+			d.state.DeletePod(uid)
+		}
+		d.state.DeleteGroup(keyOf("stuck"))
+		d.admitted("guest")
+		d.want("guest-0")
+		d.plan("guest-0")
+		d.place("guest-0")
+		d.want()
+	})
+}
+
+// TestAGuestWithoutPodsWaits: there is nothing to plan. Nor has it turns whose pods carry gates.
+func TestAGuestWithoutPodsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := blocked(t)
+		d.group("guest", model.DefaultQueue, 2, 1, cores(2))
+		d.wantAfter()
+		d.pods("guest", 1, "1")
+		d.want()
+		d.pods("guest", 2, "1")
+		d.want("guest-0")
+	})
+}
+
+// TestGuestsMayNotEvict: they have not been let in.
+func TestGuestsMayNotEvict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskWith(t, args("enqueue allocate preempt", byPriority, inGangs, byOvercommit))
+		d.state.UpsertPriorityClass("high", 1000, false)
+		d.state.UpsertPriorityClass("low", 1, false)
+		d.occupy("low", 1)
+		d.submit("stuck", 2, 9, "4")
+		d.want("stuck-0")
+		d.Enter("stuck-0")
+		d.Refused("stuck-0", dispatch.Refusal{Reason: noRoom})
+		// Gains count at admission where one may evict: it asks for more than those.
+		d.ask("guest", 4, "high")
+		time.Sleep(stalledAfter + time.Millisecond)
+		for taken := d.take(); len(taken) > 0; taken = d.take() {
+			entry := d.Enter(taken[0])
+			if a := d.Appeal(taken[0]); taken[0] == "guest-0" && !entry.Job.Admitted && len(a.Actions) > 0 {
+				t.Errorf("a guest may evict by %v", a.Actions)
+			}
+			d.Refused(taken[0], dispatch.Refusal{Reason: noRoom})
+		}
+		if got := d.last("guest").Kind; got != model.NotAdmitted {
+			t.Errorf("the guest waits because of %s, want %s", got, model.NotAdmitted)
+		}
+	})
+}
+
+// TestNoGuestsWhereTheyAreOff is Volcano's rule: what was promised is kept for ever.
+func TestNoGuestsWhereTheyAreOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newStandbyWith(t, args("enqueue allocate", byPriority, inGangs, byOvercommit))
+		go d.Run(t.Context())
+		set := policies(t, args("enqueue allocate", byPriority, inGangs, byOvercommit))
+		if err := d.Adopt(t.Context(), dispatch.Rules{Policies: set, AdmissionTimeout: patience}, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		d.submit("stuck", 2, 9, "4")
+		d.want("stuck-0")
+		d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
+		d.submit("guest", 1, 1, "2")
+		time.Sleep(time.Hour)
+		for _, uid := range d.take() {
+			if uid == "guest-0" {
+				t.Error("a guest has a turn")
+			}
+		}
+		d.admitted("stuck")
+	})
+}
+
+// TestGuestsOfAQueue: a queue's limit, too, is not kept for those that nodes refuse.
+func TestGuestsOfAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, plugin := range []config.TierPlugin{byCapacity, byProportion} {
+			d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, plugin))
+			d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Weight: 1, Capability: cores(5)})
+			d.submit("stuck", 2, 9, "2")
+			d.want("stuck-0")
+			d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
+			d.submit("guest", 1, 1, "2")
+			d.wantAfter("guest-0")
+			d.plan("guest-0")
+			d.place("guest-0")
+			// What the queue holds counts as ever.
+			d.submit("more", 1, 1, "4")
+			d.want()
+			d.admitted("stuck", "guest")
+		}
+	})
+}
