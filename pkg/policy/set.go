@@ -261,6 +261,15 @@ func (s *Set) AdmitGuest(w World, j *Ranked) model.Reason {
 	return s.admit(w, j)
 }
 
+// RoomBeside reports whether what is idle, all nodes together, covers a job's claim besides what was promised to jobs that nodes have not
+// refused for long.
+func (s *Set) RoomBeside(w World, j *Ranked) bool {
+	all := resource.Limit{Amounts: s.book.Cluster().Portion(), Unnamed: resource.Nothing}
+	return len(all.Refuses(j.Claim(), func(name resourceName) int64 {
+		return w.Used.Get(name) + s.book.Inqueue().Get(name) - s.book.Stalled().Get(name)
+	})) == 0
+}
+
 func (s *Set) admit(w World, j *Ranked) model.Reason {
 	w.Queue, w.Cluster = s.book.Queue(j.Queue), s.book.Cluster()
 	if w.Queue == nil {

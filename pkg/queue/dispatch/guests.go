@@ -13,7 +13,8 @@ import (
 // What a job was promised when it was let in keeps others out, so that it can start before them. If nodes refuse it though its queue and
 // the cluster have room in sum, that may be so for good, and others that fit would wait for nothing. So once it has been refused for long,
 // jobs that have their pods and would be let in but for it are its guests: they have turns after all others, and are let in if their plan
-// holds. Those that fit nowhere stay outside, so that no more is promised than without guests. Volcano keeps them out for ever.
+// holds. Those that fit nowhere stay outside, so that no more is promised than without guests. Whose pods are created once it is let in
+// cannot be planned, and is let in if there is room for it in sum. Volcano keeps all of them out for ever.
 
 // stalling is a lot that nodes refuse, and since when.
 type stalling struct {
@@ -65,6 +66,12 @@ func (d *Dispatcher) restall(w *waiting) {
 // hosts reports whether nothing but promises to stalled jobs keeps a job from being let in.
 func (d *Dispatcher) hosts(world policy.World, w *waiting) bool {
 	return !d.cfg.Policies.Book().Stalled().IsZero() && d.cfg.Policies.AdmitGuest(world, w.job) == (model.Reason{})
+}
+
+// trusted reports whether a job without pods is let in though it cannot be planned. What it is promised counts, so that no more are let in
+// at once than there is room for.
+func (d *Dispatcher) trusted(world policy.World, w *waiting) bool {
+	return w.job.Counts.Total() == 0 && d.hosts(world, w) && d.cfg.Policies.RoomBeside(world, w.job)
 }
 
 // inviteAll lets applicants have turns as guests, or no longer.

@@ -149,16 +149,34 @@ func TestAGuestWhoseHostIsGone(t *testing.T) {
 	})
 }
 
-// TestAGuestWithoutPodsWaits: there is nothing to plan. Nor has it turns whose pods carry gates.
-func TestAGuestWithoutPodsWaits(t *testing.T) {
+// TestAGuestWithoutAllOfItsPodsWaits: there is nothing to plan.
+func TestAGuestWithoutAllOfItsPodsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := blocked(t)
 		d.group("guest", model.DefaultQueue, 2, 1, cores(2))
-		d.wantAfter()
 		d.pods("guest", 1, "1")
-		d.want()
+		d.wantAfter()
+		d.admitted("stuck")
 		d.pods("guest", 2, "1")
 		d.want("guest-0")
+	})
+}
+
+// TestAGuestWithoutPodsIsTrusted: a controller that creates pods once their group is let in gets to do so, if there is room in sum.
+func TestAGuestWithoutPodsIsTrusted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := blocked(t)
+		d.occupy("others", 2)
+		for _, job := range []string{"a", "b", "c", "d"} {
+			d.group(job, model.DefaultQueue, 2, 1, cores(2))
+		}
+		time.Sleep(stalledAfter - time.Millisecond)
+		d.admitted("stuck")
+		time.Sleep(2 * time.Millisecond)
+		// Of 8 cores 2 are used.
+		d.admitted("stuck", "a", "b", "c")
+		d.pods("a", 2, "1")
+		d.want("a-0")
 	})
 }
 
