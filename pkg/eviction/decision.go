@@ -18,13 +18,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// The actions that evict; the names are Volcano's. Shuffle has no beneficiary, and its decisions no members.
+// The actions that evict; the names but for the last are Volcano's. Shuffle and Release have no beneficiary, and their decisions no members.
 const (
 	Preempt     = string(config.Preempt)
 	Reclaim     = string(config.Reclaim)
 	GangPreempt = string(config.GangPreempt)
 	GangReclaim = string(config.GangReclaim)
 	Shuffle     = string(config.Shuffle)
+	// Release gives back what a gang holds that was never whole.
+	Release = "release"
 )
 
 // Outcome is what became of a decision. All but Pending are final.

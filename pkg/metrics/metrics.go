@@ -32,6 +32,10 @@ var (
 		Subsystem: "caldera", Name: "sweep_placed_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of jobs that were placed in a turn for which nothing had happened: what helped them was missed.",
 	})
+	releases = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: "caldera", Name: "gangs_released_total", StabilityLevel: metrics.ALPHA,
+		Help: "Number of times that gangs which were never whole, and held nodes for too few of their members for too long, had these evicted.",
+	})
 	waits = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "caldera", Name: "admission_wait_seconds", StabilityLevel: metrics.ALPHA,
 		Help:    "Time from a job's creation to its admission to its queue.",
@@ -62,7 +66,7 @@ type Source interface {
 
 // Register adds the metrics to the registry that the scheduler serves.
 func Register(source Source) {
-	legacyregistry.MustRegister(turns, parks, retries, sweeps, waits, reloads)
+	legacyregistry.MustRegister(turns, parks, retries, sweeps, releases, waits, reloads)
 	legacyregistry.CustomMustRegister(&collector{source: source})
 }
 
@@ -80,6 +84,9 @@ func (Recorder) Retried() { retries.Inc() }
 
 // Swept counts a job that was placed though nothing had happened.
 func (Recorder) Swept() { sweeps.Inc() }
+
+// Released counts a gang that was never whole and gives back what it holds.
+func (Recorder) Released() { releases.Inc() }
 
 // Admitted records how long a job waited for its admission.
 func (Recorder) Admitted(queue string, waited time.Duration) {

@@ -126,6 +126,9 @@ func (c *Counts) Ready() int {
 	return c.ByStatus[Allocated] + c.ByStatus[Bound] + c.ByStatus[Running] + c.ByStatus[Succeeded]
 }
 
+// confirmed tasks are those of Ready that are known to be bound.
+func (c *Counts) confirmed() int { return c.Ready() - c.ByStatus[Allocated] }
+
 // Valid tasks count toward the minimum or may yet do so (ValidTaskNum): all but failed, unknown and terminating ones.
 func (c *Counts) Valid() int { return c.Ready() + c.ByStatus[Pending] }
 
@@ -297,6 +300,19 @@ func (j *Job) Started() bool {
 	}
 	for role, least := range j.roleMins() {
 		if c := j.Role(role); c.Ready() < least {
+			return false
+		}
+	}
+	return true
+}
+
+// confirmed reports whether the job would have started without the members of which it is not known yet whether they are bound.
+func (j *Job) confirmed() bool {
+	if !j.Started() || j.Counts.confirmed() < j.Min() {
+		return false
+	}
+	for role, least := range j.roleMins() {
+		if c := j.Role(role); c.confirmed() < least {
 			return false
 		}
 	}

@@ -63,17 +63,22 @@ func parseStart(text string) (s Start, err error) {
 	return s, err
 }
 
-// begin takes note of a job that is whole for the first time, and forgets what it started with when it holds nothing.
+// begin takes note of a job that is whole for the first time, and forgets what it started with when it holds nothing. Members whose bind
+// may be refused yet do not count.
 func (e *entry) begin() {
 	ready := e.job.Counts.Ready() > 0
 	switch {
 	case !ready && e.ready:
 		e.job.Start = Start{}
-	case ready && e.job.Start.Tasks == 0 && e.job.Group != nil && e.job.Started():
+	case ready && e.job.Start.Tasks == 0 && e.job.Group != nil && e.job.confirmed():
 		e.job.Start = Start{Tasks: max(1, e.job.Min()), Roles: maps.Clone(e.job.roleMins())}
 	}
 	e.ready = ready
 }
+
+// Half reports whether some members of a gang hold nodes, and too few, and it was never whole: what it holds is of no use to it. Of gangs
+// whose PodGroup does not keep their start for the next process nobody knows that they were never whole.
+func (j *Job) Half() bool { return j.Key.Source == FromVolcano && j.Start.Tasks == 0 && j.Partial() }
 
 // Partial reports whether some members of the job hold nodes, and too few: fewer than its minimum if it was never
 // whole, or fewer than it started with, as far as that is still asked for. It must be completed before anything else.

@@ -119,6 +119,54 @@ func TestARaisedMinimumIsNoBrokenGang(t *testing.T) {
 	}
 }
 
+// TestHalf: a gang is half placed if it was never whole, as far as that is known.
+func TestHalf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		source model.Source
+		start  int
+		bound  int
+		// assumed are those of which it is not known yet whether they are bound.
+		assumed int
+		want    bool
+	}{
+		"nothing is placed":             {source: model.FromVolcano},
+		"one of three":                  {source: model.FromVolcano, bound: 1, want: true},
+		"the last binds may be refused": {source: model.FromVolcano, bound: 1, assumed: 2},
+		"all of three":                  {source: model.FromVolcano, bound: 3},
+		"it was whole":                  {source: model.FromVolcano, start: 3, bound: 1},
+		"a PodGroup that does not say whether it was": {source: model.FromCoscheduling, bound: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := &model.Job{
+				Key: model.JobKey{Source: tc.source, Namespace: "ns", Name: "train"}, Group: &model.Group{MinMember: 3}, Start: model.Start{Tasks: tc.start},
+			}
+			job.Counts.ByStatus[model.Bound], job.Counts.ByStatus[model.Allocated] = tc.bound, tc.assumed
+			if got := job.Half(); got != tc.want {
+				t.Errorf("half is %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestABindThatMayBeRefusedIsNoStart: what a gang started with is noted when all of its binds are known.
+func TestABindThatMayBeRefusedIsNoStart(t *testing.T) {
+	state := watching()
+	state.UpsertGroup(train, &model.Group{UID: "u", MinMember: 2})
+	for _, p := range append(members("w", 1, running), members("x", 1)...) {
+		state.UpsertPod(p)
+	}
+	state.Assume("x-0", "node-0")
+	if job := state.Job(train); job.Start.Tasks != 0 || job.Partial() {
+		t.Errorf("before the last bind is known it started with %+v, and partial is %t", job.Start, job.Partial())
+	}
+	for _, p := range members("x", 1, running) {
+		state.UpsertPod(p)
+	}
+	if job := state.Job(train); job.Start.Tasks != 2 {
+		t.Errorf("when it is, it started with %+v, want 2 tasks", job.Start)
+	}
+}
+
 func TestAStartIsReadAsItWasWritten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

@@ -77,6 +77,12 @@ func (s *State) Lead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leads = true
+	for _, e := range s.jobs {
+		if e.job.Counts.Ready() == 0 {
+			// What its PodGroup says is from before all members left.
+			e.job.Start = Start{}
+		}
+	}
 }
 
 // Schedules reports whether the pods of a scheduler name are tasks.

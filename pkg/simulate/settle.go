@@ -144,7 +144,7 @@ func (c *cluster) working() string {
 	if c.engine.Shuffling() {
 		return "the action shuffle chooses pods"
 	}
-	if evictions := c.engine.Evictions; evictions != nil && !evictions.Executor.Idle() {
+	if !c.engine.Evictions.Executor.Idle() {
 		return "pods are being evicted"
 	}
 	if active := c.sched.SchedulingQueue.PodsInActiveQ(); len(active) > 0 {

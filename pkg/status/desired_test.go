@@ -229,7 +229,7 @@ func condition(kind volcano.PodGroupConditionType, status corev1.ConditionStatus
 func TestConditions(t *testing.T) {
 	const ready = "tasks in gang are ready to be scheduled"
 	unschedulable := condition(volcano.PodGroupUnschedulableType, "True", "NotEnoughResources", "no room for 2 of 2 pods", earlier)
-	scheduled := condition(volcano.PodGroupScheduled, "True", ready, "", earlier)
+	scheduled := condition(volcano.PodGroupScheduled, "True", ready, "not all members of its minimum are bound yet", earlier)
 	foreign := condition("Suspended", "True", "ByUser", "on holiday", earlier)
 	otherNumbers := noRoom
 	otherNumbers.Message = "no room for 1 of 2 pods"
@@ -263,7 +263,7 @@ func TestConditions(t *testing.T) {
 		"a gang that starts at once was never unschedulable": {
 			nil, jobOf(2, tasks{model.Bound: 2}),
 			model.Reason{},
-			list{condition(volcano.PodGroupScheduled, "True", ready, "", now)},
+			list{condition(volcano.PodGroupScheduled, "True", ready, "not all members of its minimum are bound yet", now)},
 		},
 		"a gang that starts in the end no longer is": {
 			list{unschedulable},
@@ -271,7 +271,7 @@ func TestConditions(t *testing.T) {
 			model.Reason{},
 			list{
 				condition(volcano.PodGroupUnschedulableType, "False", ready, "", now),
-				condition(volcano.PodGroupScheduled, "True", ready, "", now),
+				condition(volcano.PodGroupScheduled, "True", ready, "not all members of its minimum are bound yet", now),
 			},
 		},
 		"what a gang started with is kept, and changes no times": {
@@ -310,7 +310,7 @@ func TestConditions(t *testing.T) {
 		},
 		"surplus tasks that do not fit make no gang unschedulable": {
 			nil, jobOf(2, tasks{model.Running: 2, model.Pending: 3}), noRoom,
-			list{condition(volcano.PodGroupScheduled, "True", ready, "", now)},
+			list{condition(volcano.PodGroupScheduled, "True", ready, "not all members of its minimum are bound yet", now)},
 		},
 		"nor do members that terminate and leave nothing to place": {
 			list{scheduled},
@@ -332,7 +332,7 @@ func TestConditions(t *testing.T) {
 			list{foreign},
 			jobOf(2, tasks{model.Bound: 2}),
 			model.Reason{},
-			list{foreign, condition(volcano.PodGroupScheduled, "True", ready, "", now)},
+			list{foreign, condition(volcano.PodGroupScheduled, "True", ready, "not all members of its minimum are bound yet", now)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

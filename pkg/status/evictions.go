@@ -20,6 +20,7 @@ import (
 const (
 	evictReason    = "Evict"
 	evictingReason = "Evicting"
+	releasedReason = "GangReleased"
 )
 
 // evictionByAPI is the reason that the API server itself gives in the condition of a pod that is evicted.
@@ -100,6 +101,13 @@ func (w *Writer) Evicting(t Taking, from map[string]int) {
 		w.recorder.Eventf(object, corev1.EventTypeNormal, evictingReason, "evicting %s to start (%s)", taken, t.Action)
 	}
 	w.queueEvent(t.Queue, evictingReason, fmt.Sprintf("evicting %s for %s (%s)", taken, t.beneficiary(), t.Action))
+}
+
+// Released records that so many members of a gang are evicted for nobody's sake, and why, on its PodGroup.
+func (w *Writer) Released(job model.JobKey, members int, why string) {
+	if group := w.group(job); group != nil {
+		w.recorder.Eventf(group, corev1.EventTypeWarning, releasedReason, "%s evicted: %s", pods(members), why)
+	}
 }
 
 // queueEvent records an event on a queue that exists.

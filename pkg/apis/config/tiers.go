@@ -31,6 +31,9 @@ type BatchQueueArgs struct {
 	// StalledAfter is how long nodes must have refused an Inqueue job for others that fit to be let in on what it was promised; 0 is
 	// for ever, else at least 1s.
 	StalledAfter metav1.Duration
+	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before these are evicted; 0 is for
+	// ever, else at least 1s.
+	HalfTimeout metav1.Duration
 }
 
 // Action is a step of the scheduling cycle, in Volcano's name.

@@ -34,6 +34,10 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 	for i := range g.Status.Conditions {
 		if c := &g.Status.Conditions[i]; c.Type == volcano.PodGroupScheduled {
 			group.Start = model.ParseStart(c.Message)
+			if c.Message == "" && c.Status == corev1.ConditionTrue {
+				// Volcano says that it was whole, not with how many.
+				group.Start.Tasks = max(1, group.MinMember)
+			}
 		}
 	}
 	group.WaitingTime, group.Problem = waitingTime(g.Annotations)

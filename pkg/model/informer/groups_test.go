@@ -140,6 +140,37 @@ func TestVolcanoPodGroups(t *testing.T) {
 	}
 }
 
+// TestTheStartOfAGang: the condition Scheduled says whether a gang was whole, whoever wrote it.
+func TestTheStartOfAGang(t *testing.T) {
+	listFirst(t)
+	for name, tc := range map[string]struct {
+		status  corev1.ConditionStatus
+		message string
+		want    int
+	}{
+		"Caldera's, whole":                {corev1.ConditionTrue, model.Start{Tasks: 2}.String(), 2},
+		"Caldera's, whole once":           {corev1.ConditionFalse, model.Start{Tasks: 2}.String(), 2},
+		"Caldera's, binds are on the way": {corev1.ConditionTrue, "not all members of its minimum are bound yet", 0},
+		"Caldera's, never whole":          {corev1.ConditionFalse, "", 0},
+		"Volcano's, whole":                {corev1.ConditionTrue, "", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				object := &volcano.PodGroup{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: "u", CreationTimestamp: created}, Spec: volcano.PodGroupSpec{MinMember: 3},
+					Status: volcano.PodGroupStatus{Conditions: []volcano.PodGroupCondition{{Type: volcano.PodGroupScheduled, Status: tc.status, Message: tc.message}}},
+				}
+				clients, _ := groupAPIs(bothGroupAPI, []runtime.Object{object}, nil)
+				state := newState()
+				check(t, informer.Groups(t.Context(), state, clients))
+				if got := state.Job(train).Group.Start.Tasks; got != tc.want {
+					t.Errorf("it started with %d tasks, want %d", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
 func TestVolcanoQueues(t *testing.T) {
 	listFirst(t)
 	synctest.Test(t, func(t *testing.T) {

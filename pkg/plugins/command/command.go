@@ -135,11 +135,9 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 // serve shows what the engine does on the scheduler's endpoints.
 func serve(e *engine.Engine) error {
 	metrics.Register(e.Dispatcher)
-	if e.Evictions != nil {
-		metrics.RegisterEvictions(e.Evictions.Ledger)
-		if err := e.Evictions.Ledger.Serve(); err != nil {
-			return fmt.Errorf("serving the ledger of evictions: %w", err)
-		}
+	metrics.RegisterEvictions(e.Evictions.Ledger)
+	if err := e.Evictions.Ledger.Serve(); err != nil {
+		return fmt.Errorf("serving the ledger of evictions: %w", err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -62,10 +63,11 @@ type Engine struct {
 	lag    lag
 
 	// mu guards what follows. Plugin factories set start, joined, profiles and evictionArgs.
-	mu           sync.Mutex
-	profiles     map[string]framework.Framework
-	start        func() error
-	joined       []fwk.Plugin
+	mu       sync.Mutex
+	profiles map[string]framework.Framework
+	start    func() error
+	joined   []fwk.Plugin
+	// evictionArgs is nil when no plugin evicts for jobs.
 	evictionArgs *config.ReclaimArgs
 	// acting: what runs for the rules only has been started.
 	acting bool
@@ -215,6 +217,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:   writer.Waits,
 		Fault:    writer.QueueFault,
+		Release:  func(job model.JobKey, lasted time.Duration) { e.Evictions.release(ctx, job, lasted) },
 		Recorder: metrics.Recorder{},
 		Clock:    e.options.Clock,
 	})
@@ -293,10 +296,8 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 		e.Writer.StartEvents()
 		go e.Writer.Run(ctx)
 	}
-	if e.Evictions != nil {
-		go e.Evictions.Executor.Run(ctx)
-		go e.Evictions.expire(ctx)
-	}
+	go e.Evictions.Executor.Run(ctx)
+	go e.Evictions.expire(ctx)
 	e.mu.Lock()
 	e.acting = true
 	e.animate(ctx, e.rules.Load())

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	configv1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
 	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -34,6 +35,7 @@ type Evictions struct {
 	Executor *eviction.Executor
 
 	state   *model.State
+	writer  *status.Writer
 	handle  framework.Framework
 	clock   clock.WithTicker
 	timeout time.Duration
@@ -62,15 +64,15 @@ func (e *Engine) ConfigureEvictions(args *config.ReclaimArgs) {
 	}
 }
 
-// newEvictions builds what carries out evictions; nil when no plugin evicts.
+// newEvictions builds what carries out evictions.
 func (e *Engine) newEvictions(handle framework.Framework, writer *status.Writer) *Evictions {
 	args := e.evictionArgs
 	if args == nil {
-		return nil
+		args = defaultEvictionArgs()
 	}
 	ev := &Evictions{
 		Ledger: eviction.NewLedger(int(args.LedgerSize), args.QueueCooldown.Duration),
-		state:  e.State, handle: handle, clock: e.options.Clock, timeout: args.VictimTimeout.Duration,
+		state:  e.State, writer: writer, handle: handle, clock: e.options.Clock, timeout: args.VictimTimeout.Duration,
 		awaits: map[model.JobKey]await{},
 	}
 	ev.Executor = eviction.NewExecutor(eviction.Config{
@@ -81,6 +83,16 @@ func (e *Engine) newEvictions(handle framework.Framework, writer *status.Writer)
 	})
 	e.State.Observe(ev.follow)
 	return ev
+}
+
+// defaultEvictionArgs are those of a profile that does not say how to evict.
+func defaultEvictionArgs() *config.ReclaimArgs {
+	args := &configv1.ReclaimArgs{}
+	configv1.SetDefaults_ReclaimArgs(args)
+	return &config.ReclaimArgs{
+		LedgerSize: *args.LedgerSize, EvictionConcurrency: *args.EvictionConcurrency, VictimTimeout: *args.VictimTimeout,
+		QueueCooldown: *args.QueueCooldown,
+	}
 }
 
 // World is what the search for victims for a job of a queue looks at besides queues and jobs.

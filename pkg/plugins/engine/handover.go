@@ -29,9 +29,7 @@ func (e *Engine) Unnominate(job *model.Job, placements []gang.Placement) {
 	if len(losers) == 0 {
 		return
 	}
-	if e.Evictions != nil {
-		e.Evictions.succeed(job.Key, heirs)
-	}
+	e.Evictions.succeed(job.Key, heirs)
 	uids := make([]types.UID, len(losers))
 	for i, t := range losers {
 		uids[i] = t.UID

@@ -30,8 +30,8 @@ type Rules struct {
 	votes *votes.Voter
 	// shuffler is nil unless somebody takes part in the action shuffle.
 	shuffler *shuffler
-	// timeout and stalledAfter are the arguments admissionTimeout and stalledAfter.
-	timeout, stalledAfter time.Duration
+	// timeout, stalledAfter and halfTimeout are the arguments admissionTimeout, stalledAfter and halfTimeout.
+	timeout, stalledAfter, halfTimeout time.Duration
 
 	evicting []config.Action
 	// placesOutside: the extender of the tiers is asked about nodes.
@@ -55,7 +55,7 @@ type Refuser interface {
 // Prepare makes rules of the arguments of BatchQueue and the plugins of the profiles. An error says what is wrong with the
 // arguments; the rules in force stay.
 func (e *Engine) Prepare(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs, plugins []fwk.Plugin) (*Rules, error) {
-	r := &Rules{timeout: args.AdmissionTimeout.Duration, stalledAfter: args.StalledAfter.Duration}
+	r := &Rules{timeout: args.AdmissionTimeout.Duration, stalledAfter: args.StalledAfter.Duration, halfTimeout: args.HalfTimeout.Duration}
 	outside, err := e.outside(ctx, handle, args, r)
 	if err != nil {
 		return nil, err
@@ -102,13 +102,16 @@ func (r *Rules) check(evictions bool) error {
 
 // forDispatch are the rules as far as the dispatcher goes.
 func (r *Rules) forDispatch() dispatch.Rules {
-	return dispatch.Rules{Policies: r.policies, AdmissionTimeout: r.timeout, StalledAfter: r.stalledAfter, Evicts: len(r.evicting) > 0}
+	return dispatch.Rules{
+		Policies: r.policies, AdmissionTimeout: r.timeout, StalledAfter: r.stalledAfter, HalfTimeout: r.halfTimeout,
+		Evicts: len(r.evicting) > 0,
+	}
 }
 
 // Adopt has the engine decide by rules that were prepared, from the end of the turn that is on. Then is called at that moment,
 // and must not call back. It returns when they are in force, or the context ends.
 func (e *Engine) Adopt(ctx context.Context, r *Rules, then func()) error {
-	if err := r.check(e.Evictions != nil); err != nil {
+	if err := r.check(e.evictionArgs != nil); err != nil {
 		return err
 	}
 	if err := e.watchQuotas(ctx, r); err != nil {

@@ -207,6 +207,11 @@ func (ev *Evictions) shuffle(ctx context.Context, chosen []shuffle.Choice) {
 		uids[i] = c.Task.UID
 		d.Victims = append(d.Victims, ev.victim(c.Victim, c.Why))
 	}
+	ev.evict(ctx, d, uids)
+}
+
+// evict carries out a decision for nobody's sake.
+func (ev *Evictions) evict(ctx context.Context, d eviction.Decision, uids []types.UID) {
 	// The model first: what happened to a victim meanwhile is looked at in the end.
 	ev.state.Pipeline(nil, uids)
 	decision := ev.Ledger.Begin(ev.clock.Now(), d)

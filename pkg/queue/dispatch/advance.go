@@ -78,12 +78,13 @@ type outgoing struct {
 	settlements []settlement
 	admissions  []admission
 	faults      []fault
+	releases    []release
 }
 
 // take returns what is to be told. The lock is held, and telling counts until it is told.
 func (d *Dispatcher) take() outgoing {
-	out := outgoing{reports: d.reports, settlements: d.settlements, admissions: d.admissions, faults: d.faults}
-	d.reports, d.settlements, d.admissions, d.faults = nil, nil, nil, nil
+	out := outgoing{reports: d.reports, settlements: d.settlements, admissions: d.admissions, faults: d.faults, releases: d.releases}
+	d.reports, d.settlements, d.admissions, d.faults, d.releases = nil, nil, nil, nil, nil
 	d.telling++
 	return out
 }
@@ -108,6 +109,9 @@ func (d *Dispatcher) send(out outgoing) {
 	}
 	for _, s := range out.settlements {
 		d.cfg.Settle(s.members, s.bind)
+	}
+	for _, r := range out.releases {
+		d.cfg.Release(r.job, r.lasted)
 	}
 	for _, r := range out.reports {
 		d.cfg.Report(r.job, r.reason, r.number)

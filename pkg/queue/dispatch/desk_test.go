@@ -37,6 +37,10 @@ type desk struct {
 	activated []types.UID
 	reasons   map[model.JobKey][]model.Reason
 	settled   map[types.UID]bool
+	// began is when the desk was made.
+	began time.Time
+	// released are half gangs that are to give back what they hold.
+	released []string
 	// elsewhere are pods that are not in the scheduling queue, with the plugin that keeps them out, if one does.
 	elsewhere map[types.UID]string
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
@@ -65,6 +69,9 @@ const patience = 10 * time.Minute
 // stalledAfter is how long nodes must have refused a job for others to be its guests.
 const stalledAfter = 10 * time.Second
 
+// halfTimeout is how long gangs may be half placed.
+const halfTimeout = time.Minute
+
 func noOpinion(_, _ *model.Task) int { return 0 }
 
 func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
@@ -79,12 +86,12 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Ou
 func newStandby(t *testing.T) *desk { return newStandbyWith(t, plain()) }
 
 func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *desk {
-	d := &desk{t: t, state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}}
+	d := &desk{t: t, began: time.Now(), state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State: d.state,
 		Rules: dispatch.Rules{
-			Policies: policies(t, args, outside...), AdmissionTimeout: patience, StalledAfter: stalledAfter,
+			Policies: policies(t, args, outside...), AdmissionTimeout: patience, StalledAfter: stalledAfter, HalfTimeout: halfTimeout,
 			Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		},
 		MayFit:   gang.MayFit,
@@ -92,8 +99,13 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 		Checks: func(string) room.Checks {
 			return room.Checks{Resources: true, Affinity: true, Taints: true, Unschedulable: true}
 		},
-		Lead:     gang.TaskOrder(noOpinion).Lead,
-		Fault:    func(*model.Queue, model.Reason) {},
+		Lead:  gang.TaskOrder(noOpinion).Lead,
+		Fault: func(*model.Queue, model.Reason) {},
+		Release: func(key model.JobKey, _ time.Duration) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.released = append(d.released, key.Name)
+		},
 		Recorder: metrics.Recorder{},
 		Activate: func(pods []*corev1.Pod) (elsewhere []dispatch.Standing) {
 			d.mu.Lock()

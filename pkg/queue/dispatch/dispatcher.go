@@ -55,7 +55,9 @@ type Config struct {
 	Report func(job model.JobKey, reason model.Reason, number uint64)
 	// Fault is told that a queue is left out of scheduling, and why; the zero Reason when it no longer is.
 	Fault func(*model.Queue, model.Reason)
-	Clock clock.WithTicker
+	// Release is told to have the members of a half gang evicted, which has been one for so long. It is told again if that comes to nothing.
+	Release func(job model.JobKey, lasted time.Duration)
+	Clock   clock.WithTicker
 	// Recorder counts what is done.
 	Recorder Recorder
 }
@@ -68,6 +70,8 @@ type Recorder interface {
 	Retried()
 	// Swept: a job was placed in a turn for which nothing had happened.
 	Swept()
+	// Released: a gang that was never whole is to give back what it holds.
+	Released()
 	Admitted(queue string, waited time.Duration)
 }
 
@@ -150,11 +154,14 @@ type Dispatcher struct {
 	// resting are jobs that sit out a back-off, setbacks those that failed and of which no pod was bound since.
 	resting  map[model.JobKey]*waiting
 	setbacks map[model.JobKey]setback
-	// reports, settlements, admissions and faults are collected under the lock and sent after it.
+	// halves are the gangs that are half placed, or were and have been released.
+	halves map[model.JobKey]half
+	// reports, settlements, admissions, faults and releases are collected under the lock and sent after it.
 	reports     []report
 	settlements []settlement
 	admissions  []admission
 	faults      []fault
+	releases    []release
 	// reported numbers the reports.
 	reported uint64
 	// booked are the jobs that the accounts have, before Run.
@@ -184,7 +191,7 @@ func New(cfg Config) *Dispatcher {
 		lots:    map[lotKey]*lot{},
 		changed: map[model.JobKey]bool{},
 		booked:  map[model.JobKey]bool{},
-		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{},
+		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{}, halves: map[model.JobKey]half{},
 		lines: map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
 		absence: newAbsence(), urgent: map[types.UID]bool{},

@@ -22,6 +22,8 @@ type Rules struct {
 	AdmissionTimeout time.Duration
 	// StalledAfter is how long nodes must have refused an admitted job for others to be its guests; zero: for ever.
 	StalledAfter time.Duration
+	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before it is released; zero: for ever.
+	HalfTimeout time.Duration
 	// Evicts: some action evicts.
 	Evicts bool
 }

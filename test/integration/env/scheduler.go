@@ -62,6 +62,11 @@ func OneBindAtATime(c *schedulerconfig.KubeSchedulerConfiguration) {
 	arguments(c, func(args *config.GangArgs) { args.BindConcurrency = 1 })
 }
 
+// Queues changes what queues and jobs are decided by.
+func Queues(change func(*config.BatchQueueArgs)) func(*schedulerconfig.KubeSchedulerConfiguration) {
+	return func(c *schedulerconfig.KubeSchedulerConfiguration) { arguments(c, change) }
+}
+
 // Evictions changes by what evictions are carried out.
 func Evictions(change func(*config.ReclaimArgs)) func(*schedulerconfig.KubeSchedulerConfiguration) {
 	return func(c *schedulerconfig.KubeSchedulerConfiguration) { arguments(c, change) }

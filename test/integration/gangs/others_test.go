@@ -220,7 +220,7 @@ func TestNobodyWaitsForPodsWhoseBindingsAreRefused(t *testing.T) {
 	if _, err := e.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: denied}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	denyBindings(t, e, denied)
+	denyBindings(t, e, denied, "missing", "false")
 	e.StartScheduler(t)
 	e.CreatePods(t, replicas("refused", "1", pods, func(_ int, p *corev1.Pod) { p.Namespace = denied })...)
 	refused := func(want int) func() string {
@@ -245,14 +245,22 @@ func TestNobodyWaitsForPodsWhoseBindingsAreRefused(t *testing.T) {
 	if problem := refused(0)(); problem != "" {
 		t.Fatal(problem)
 	}
-	if err := e.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), denied, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	allowBindings(t, e, denied)
 	env.Eventually(t, 30*time.Second, refused(pods))
 }
 
-// denyBindings has the API server refuse all bindings of pods in a namespace, and returns when it does.
-func denyBindings(t *testing.T, e *env.Env, namespace string) {
+// allowBindings takes back what denyBindings did.
+func allowBindings(t *testing.T, e *env.Env, namespace string) {
+	t.Helper()
+	err := e.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), namespace, metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// denyBindings has the API server refuse all bindings of pods in a namespace but those that an expression allows, and returns when it does:
+// when it refuses to bind a pod that does not exist.
+func denyBindings(t *testing.T, e *env.Env, namespace, missing, allowed string) {
 	t.Helper()
 	client := e.Kube.AdmissionregistrationV1()
 	_, err := client.ValidatingAdmissionPolicies().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
@@ -265,7 +273,7 @@ func denyBindings(t *testing.T, e *env.Env, namespace string) {
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/binding"}},
 				},
 			}}},
-			Validations: []admissionv1.Validation{{Expression: "false", Message: "not here"}},
+			Validations: []admissionv1.Validation{{Expression: allowed, Message: "not here"}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -287,7 +295,7 @@ func denyBindings(t *testing.T, e *env.Env, namespace string) {
 	// A binding of a pod that is missing is not found until the policy is in force, and invalid from then on.
 	env.Eventually(t, soon, func() string {
 		err := e.Kube.CoreV1().Pods(namespace).Bind(t.Context(), &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Name: "missing", Namespace: namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: "none"},
+			ObjectMeta: metav1.ObjectMeta{Name: missing, Namespace: namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: "none"},
 		}, metav1.CreateOptions{})
 		if !apierrors.IsInvalid(err) {
 			return fmt.Sprintf("the policy is not in force: %v", err)

@@ -39,6 +39,10 @@ type BatchQueueArgs struct {
 	// for ever, else at least 1s; default 10s.
 	// +optional
 	StalledAfter *metav1.Duration `json:"stalledAfter,omitempty"`
+	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before these are evicted; 0s is for
+	// ever, else at least 1s; default 1m.
+	// +optional
+	HalfTimeout *metav1.Duration `json:"halfTimeout,omitempty"`
 }
 
 // ActionConfiguration are the arguments of one action.

@@ -30,6 +30,7 @@ func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs, outsi
 	all = append(all, rescheduling(path, args, entries)...)
 	all = append(all, forEverOrLong(path.Child("admissionTimeout"), args.AdmissionTimeout)...)
 	all = append(all, forEverOrLong(path.Child("stalledAfter"), args.StalledAfter)...)
+	all = append(all, forEverOrLong(path.Child("halfTimeout"), args.HalfTimeout)...)
 	return all.ToAggregate()
 }
 

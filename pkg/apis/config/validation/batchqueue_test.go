@@ -48,6 +48,7 @@ func TestBatchQueueArgs(t *testing.T) {
 			Tiers:            []config.Tier{tier("priority", "gang", "conformance"), tier("overcommit", "drf", "predicates", "proportion", "nodeorder")},
 			AdmissionTimeout: metav1.Duration{Duration: 10 * time.Minute},
 			StalledAfter:     metav1.Duration{Duration: 10 * time.Second},
+			HalfTimeout:      metav1.Duration{Duration: time.Minute},
 		}, nil},
 		"all actions": {config.BatchQueueArgs{Actions: config.Actions()}, nil},
 		"all plugins that go together": {config.BatchQueueArgs{Actions: minimal, Tiers: []config.Tier{
@@ -197,12 +198,14 @@ func TestBatchQueueArgs(t *testing.T) {
 				Configurations:   []config.ActionConfiguration{{Name: "preempty"}},
 				AdmissionTimeout: metav1.Duration{Duration: 1},
 				StalledAfter:     metav1.Duration{Duration: -1},
+				HalfTimeout:      metav1.Duration{Duration: 10},
 			},
 			[]string{
 				`args.actions: Required value: add allocate: without it nothing is scheduled`,
 				`args.actions[0]: Unsupported value: "enque": did you mean "enqueue"?`,
 				`args.admissionTimeout: Invalid value: "1ns": must be 0s, which is for ever, or at least 1s`,
 				`args.configurations[0].name: Unsupported value: "preempty": did you mean "preempt"?`,
+				`args.halfTimeout: Invalid value: "10ns": must be 0s, which is for ever, or at least 1s`,
 				`args.stalledAfter: Invalid value: "-1ns": must be 0s, which is for ever, or at least 1s`,
 				`args.tiers[0].plugins[0].name: Unsupported value: "gnag": did you mean "gang"?`,
 				`args.tiers[1].plugins[0].enableHierarchy: Invalid value: true: conflicts with proportion at args.tiers[0].plugins[1]: both order the queues; turn it off or remove proportion`,

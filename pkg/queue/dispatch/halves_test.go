@@ -1,0 +1,169 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// bind has the API server place a pod of a job.
+func (d *desk) bind(job string, i int) {
+	p := memberOf(job, i, "1")
+	p.Spec.NodeName = "node-0"
+	d.state.UpsertPod(p)
+}
+
+// leave has the pods of a job that have nodes go, and new ones come in their place.
+func (d *desk) leave(job string, members ...int) {
+	for _, i := range members {
+		d.state.DeletePod(memberOf(job, i, "1").UID)
+		d.state.UpsertPod(memberOf(job, i, "1"))
+	}
+}
+
+// wantReleased takes what is to be released since the last call.
+func (d *desk) wantReleased(jobs ...string) {
+	d.t.Helper()
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(d.released, jobs) {
+		d.t.Errorf("after %s %v are released, want %v", time.Since(d.began), d.released, jobs)
+	}
+	d.released = nil
+}
+
+// TestAHalfGangIsReleased: its last member cannot be bound. It rests longer each time, from the second on.
+func TestAHalfGangIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.submit("half", 3, 1, "1")
+		for _, rest := range []time.Duration{0, time.Minute, 2 * time.Minute, 4 * time.Minute} {
+			d.take()
+			d.bind("half", 0)
+			d.wantReleased()
+			time.Sleep(halfTimeout / 2)
+			// That it gets on does not count.
+			d.bind("half", 1)
+			time.Sleep(halfTimeout/2 - time.Millisecond)
+			d.wantReleased()
+			time.Sleep(2 * time.Millisecond)
+			d.wantReleased("half")
+			d.leave("half", 0, 1)
+			d.take()
+			if rest > 0 {
+				time.Sleep(rest - time.Second)
+				d.want()
+				time.Sleep(time.Second)
+				d.want("half-0")
+			}
+		}
+	})
+}
+
+// TestABindThatIsRefusedMakesNoGangWhole: each attempt reserves a node for the last member, which the API server then refuses to bind.
+func TestABindThatIsRefusedMakesNoGangWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.submit("half", 2, 1, "1")
+		d.want("half-0")
+		d.plan("half-0")
+		d.place("half-0")
+		d.want("half-1")
+		d.place("half-1")
+		d.bind("half", 0)
+		began := time.Now()
+		for time.Since(began) < halfTimeout {
+			d.state.Forget("half-1")
+			d.Unreserved("half-1", keyOf("half"))
+			d.wantReleased()
+			time.Sleep(15 * time.Second)
+			if slices.Equal(d.take(), []types.UID{"half-1"}) {
+				d.plan("half-1")
+				d.place("half-1")
+				synctest.Wait()
+			}
+		}
+		d.state.Forget("half-1")
+		d.Unreserved("half-1", keyOf("half"))
+		d.wantReleased("half")
+	})
+}
+
+// TestAReleaseThatIsRefusedIsRepeated: a disruption budget may keep the members where they are.
+func TestAReleaseThatIsRefusedIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.submit("half", 2, 1, "1")
+		d.bind("half", 0)
+		for range 3 {
+			d.wantReleased()
+			time.Sleep(halfTimeout + time.Millisecond)
+			d.wantReleased("half")
+		}
+	})
+}
+
+// TestWhatIsNotHalfIsNotReleased: gangs that were whole once, and those that are only late.
+func TestWhatIsNotHalfIsNotReleased(t *testing.T) {
+	for name, tc := range map[string]struct {
+		group  model.Group
+		placed int
+		then   func(*desk)
+	}{
+		"no member is placed": {model.Group{MinMember: 3}, 0, nil},
+		"a whole gang":        {model.Group{MinMember: 2}, 2, nil},
+		"no minimum":          {model.Group{}, 1, nil},
+		"one that lost a member": {model.Group{MinMember: 2}, 2, func(d *desk) {
+			d.leave("job", 1)
+		}},
+		"one that was whole when another process scheduled it": {model.Group{MinMember: 3, Start: model.Start{Tasks: 3}}, 2, nil},
+		"one whose minimum was raised": {model.Group{MinMember: 1}, 1, func(d *desk) {
+			d.state.UpsertGroup(keyOf("job"), &model.Group{UID: "job", Queue: model.DefaultQueue, MinMember: 3, Created: epoch})
+		}},
+		"one that is completed in time": {model.Group{MinMember: 3}, 2, func(d *desk) {
+			time.Sleep(halfTimeout - time.Second)
+			d.bind("job", 2)
+		}},
+		"one that is deleted in time": {model.Group{MinMember: 3}, 2, func(d *desk) {
+			for i := range 3 {
+				d.state.DeletePod(memberOf("job", i, "1").UID)
+			}
+			d.state.DeleteGroup(keyOf("job"))
+		}},
+		"one that leaves in time and comes back": {model.Group{MinMember: 3}, 2, func(d *desk) {
+			time.Sleep(halfTimeout - time.Second)
+			d.leave("job", 0, 1)
+			time.Sleep(2 * time.Second)
+			d.bind("job", 0)
+			time.Sleep(halfTimeout - time.Second)
+			d.leave("job", 0)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				tc.group.UID, tc.group.Queue, tc.group.Created = types.UID("job"), model.DefaultQueue, epoch
+				d.state.UpsertGroup(keyOf("job"), &tc.group)
+				d.pods("job", 3, "1")
+				for i := range tc.placed {
+					d.bind("job", i)
+				}
+				synctest.Wait()
+				if tc.then != nil {
+					tc.then(d)
+				}
+				time.Sleep(10 * halfTimeout)
+				d.wantReleased()
+			})
+		})
+	}
+}
