@@ -28,7 +28,7 @@ func evicting(t *testing.T, actions string) *desk {
 
 // occupy adds a job whose pods run, each with one core.
 func (d *desk) occupy(job string, size int) {
-	d.state.UpsertGroup(keyOf(job), &model.Group{UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, Created: epoch})
+	d.state.UpsertGroup(keyOf(job), &model.Group{UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, Phase: model.PhaseRunning, Created: epoch})
 	for i := range size {
 		d.start(job, i)
 	}
@@ -50,7 +50,7 @@ func (d *desk) terminate(job string, i int) {
 // ask adds a job of single tasks of a core each in the default queue.
 func (d *desk) ask(job string, size int, class string) {
 	d.state.UpsertGroup(keyOf(job), &model.Group{
-		UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, PriorityClass: class, Created: epoch,
+		UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, MinResources: sumOf(size, "1"), PriorityClass: class, Created: epoch,
 	})
 	for i := range size {
 		d.state.UpsertPod(memberOf(job, i, "1"))

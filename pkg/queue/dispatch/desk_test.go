@@ -213,10 +213,12 @@ func keyOf(job string) model.JobKey {
 	return model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: job}
 }
 
-// submit adds a gang; age makes it older than those with a smaller one.
+// submit adds a gang, with its minResources, as Volcano's controllers do: one that claims nothing is let in at once, if it is looked at
+// before its pods are there. Age makes it older than those with a smaller one.
 func (d *desk) submit(job string, size, age int, cpu string) {
 	d.state.UpsertGroup(keyOf(job), &model.Group{
-		UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, Created: epoch.Add(-time.Duration(age) * time.Minute),
+		UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, MinResources: sumOf(size, cpu),
+		Created: epoch.Add(-time.Duration(age) * time.Minute),
 	})
 	for i := range size {
 		d.state.UpsertPod(memberOf(job, i, cpu))

@@ -100,7 +100,7 @@ func TestGuestsComeLast(t *testing.T) {
 		d.want("stuck-0")
 		d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
 		d.want("guest-0")
-		d.admitted("stuck")
+		d.admitted("others", "stuck")
 	})
 }
 
@@ -171,10 +171,10 @@ func TestAGuestWithoutPodsIsTrusted(t *testing.T) {
 			d.group(job, model.DefaultQueue, 2, 1, cores(2))
 		}
 		time.Sleep(stalledAfter - time.Millisecond)
-		d.admitted("stuck")
+		d.admitted("others", "stuck")
 		time.Sleep(2 * time.Millisecond)
 		// Of 8 cores 2 are used.
-		d.admitted("stuck", "a", "b", "c")
+		d.admitted("others", "stuck", "a", "b", "c")
 		d.pods("a", 2, "1")
 		d.want("a-0")
 	})

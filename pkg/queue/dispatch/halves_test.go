@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
 // bind has the API server place a pod of a job.
@@ -102,8 +103,12 @@ func TestABindThatIsRefusedMakesNoGangWhole(t *testing.T) {
 func TestAReleaseThatIsRefusedIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
-		d.submit("half", 2, 1, "1")
+		d.group("half", model.DefaultQueue, 2, 1, nil)
 		d.bind("half", 0)
+		d.state.UpsertPod(memberOf("half", 1, "1"))
+		d.want("half-1")
+		// No turn is on when it is released: one that waits for its lead would delay it.
+		d.refuse("half-1", dispatch.Refusal{Reason: noRoom})
 		for range 3 {
 			d.wantReleased()
 			time.Sleep(halfTimeout + time.Millisecond)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,12 @@ func bySLA(limit string) config.TierPlugin {
 }
 
 func cores(n int64) resource.Vector { return resource.Vector{{Name: "cpu", Value: 1000 * n}} }
+
+// sumOf is what so many pods ask for.
+func sumOf(pods int, cpu string) resource.Vector {
+	each := quantity.MustParse(cpu)
+	return resource.Vector{{Name: "cpu", Value: int64(pods) * each.MilliValue()}}
+}
 
 // group adds a PodGroup without pods, which asks for so many cores.
 func (d *desk) group(job, queue string, size, age int, asks resource.Vector) {
