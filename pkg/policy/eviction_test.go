@@ -54,7 +54,7 @@ type stage struct {
 // stageOf builds the world of a case: besides what golden.World reads and the plugins,
 //
 //	pod NAME job= | queue= [of= status=running priority= created= role= labels= annotations= class= namespace= scheduled= node=]
-//	group JOB annotations= labels=   what the PodGroup says
+//	group JOB annotations= labels= [gone=true]   what the PodGroup says, or that it does not exist
 //	(roles=ps:1,worker:2 of a job are its MinTaskMember)
 //	keep QUEUE                   nothing may be reclaimed from it
 //	budget NAME allowed= [match= disrupted= namespace=]
@@ -86,6 +86,11 @@ func stageOf(c *golden.Case, args config.BatchQueueArgs) *stage {
 		meta := metav1.ObjectMeta{Annotations: pairs(l, "annotations"), Labels: pairs(l, "labels")}
 		g.Object = &corev1.Pod{ObjectMeta: meta}
 		w.State.UpsertGroup(key, &g)
+	}
+	for _, l := range groups {
+		if l.Has("gone") {
+			w.State.DeleteGroup(golden.KeyOf(l.Word(1)))
+		}
 	}
 	for _, l := range pods {
 		pod := podOf(l)

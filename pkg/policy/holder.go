@@ -22,6 +22,7 @@ const (
 	whyQueueFault   = "its queue is left out"
 	whyQueueUnknown = "its queue does not exist"
 	whyJobStays     = "its job is not to be evicted"
+	whyNoGroup      = "its PodGroup does not exist, so that nobody knows its minimum"
 )
 
 // holder is a job in a trial: what it holds, and what is left of it.
@@ -108,6 +109,9 @@ func (t *Trial) relate(h *holder) {
 
 // relation says why nobody of a job is a victim, and until when if that ends.
 func (t *Trial) relation(h *holder) (why string, until time.Time) {
+	if h.job.Group == nil && h.job.Key.Source != model.FromPod {
+		return whyNoGroup, until
+	}
 	if t.court.ofGangs() {
 		if h.job.Key == t.own.job.Key {
 			return whySelf, until
