@@ -181,6 +181,13 @@ type attempt struct {
 	evictor *evictor
 }
 
+// each calls do for all numbers below n, some at a time. It fails if the context ends before: the parallelizer leaves out the rest then, and
+// does not tell.
+func (a *attempt) each(ctx context.Context, n int, do func(int), operation string) error {
+	a.planner.Framework.Parallelizer().Until(ctx, n, do, operation)
+	return context.Cause(ctx)
+}
+
 // run tries the tasks the requirement needs, then those that did not fit at first and may fit beside members placed
 // since, then best-effort tasks.
 func (a *attempt) run(ctx context.Context) error {

@@ -80,14 +80,13 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 		results[i].places = c.places(ctx, c.attempt.overlay.at(node))
 	}
 	var failure atomic.Pointer[fwk.Status]
-	f := c.attempt.planner.Framework
-	ctx, cancel := context.WithCancel(ctx)
+	all, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f.Parallelizer().Until(ctx, len(nodes), func(i int) {
+	err := c.attempt.each(all, len(nodes), func(i int) {
 		if results[i].places == 0 {
 			return
 		}
-		status := c.runFilters(ctx, c.attempt.overlay.at(nodes[i]))
+		status := c.runFilters(all, c.attempt.overlay.at(nodes[i]))
 		if status.Code() == fwk.Error {
 			failure.Store(status)
 			cancel()
@@ -96,6 +95,9 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 	}, "GangFilter")
 	if status := failure.Load(); status != nil {
 		return nil, fmt.Errorf("filtering nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("filtering nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, err)
 	}
 	if err := c.extend(nodes, results); err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 		s.skipped, s.probed, s.weight = skipped, false, nil
 	}
 	var failure atomic.Pointer[fwk.Status]
-	f.Parallelizer().Until(ctx, c.heap.Len(), func(i int) {
+	err := c.attempt.each(ctx, c.heap.Len(), func(i int) {
 		raw, status := f.RunRawScorePlugins(ctx, c.state, c.pod, c.heap.Items()[i].info)
 		if !status.IsSuccess() {
 			failure.Store(status)
@@ -101,6 +101,9 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 	}, "GangScore")
 	if status := failure.Load(); status != nil {
 		return scoreError(c, status)
+	}
+	if err != nil {
+		return fmt.Errorf("scoring nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, err)
 	}
 	if err := s.probe(ctx, c); err != nil {
 		return err
