@@ -95,6 +95,10 @@ compare: ## Compare with other schedulers in whole runs; COMPARE="--nodes 1000,5
 wait: $(BIN)/localcluster $(BIN)/kube-scheduler ## Measure what work that cannot run costs others; WAIT="--row small --kinds all" sets flags, WAIT=--help lists them
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/wait $(WAIT)
 
+.PHONY: faults
+faults: ## Let the scheduler live through clusters in which everything goes wrong, in simulated time; FAULTS="--seeds 10000" sets flags
+	go run ./test/faults $(FAULTS)
+
 .PHONY: chaos
 chaos: $(BIN)/localcluster $(BIN)/kube-scheduler ## Kill the scheduler between the binds of gangs and check what becomes of them; CHAOS="--rounds 1000" sets flags, CHAOS=--help lists them
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/chaos $(CHAOS)

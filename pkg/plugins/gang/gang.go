@@ -79,7 +79,7 @@ func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fw
 			engine:  e,
 			args:    *args,
 			planner: newPlanner(f, e),
-			binder:  binder.(fwk.BindPlugin),
+			binder:  surely{binder.(fwk.BindPlugin), handle.ClientSet()},
 			slots:   newSlots(int(args.BindConcurrency)),
 		}, nil
 	}

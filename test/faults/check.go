@@ -1,0 +1,161 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// overcommitted says which node was given more than it has since the last look; empty if none was.
+func (w *world) overcommitted(before map[types.UID]string) string {
+	used, fresh := map[string]int{}, map[string]string{}
+	for _, p := range w.pods() {
+		name := p.Spec.NodeName
+		if name == "" || finished(p) {
+			continue
+		}
+		used[name] += sizeOf(p)
+		if before[p.UID] == "" {
+			fresh[name] = p.Name
+		}
+		before[p.UID] = name
+	}
+	for _, name := range slices.Sorted(maps.Keys(fresh)) {
+		n := w.node(name)
+		if n == nil || time.Now().Before(w.excused[name]) {
+			continue
+		}
+		if has := int(n.Status.Allocatable.Cpu().Value()); used[name] > has {
+			return fmt.Sprintf("node %s has %d cores, and pods for %d of them, of which %s came last", name, has, used[name], fresh[name])
+		}
+	}
+	return ""
+}
+
+// standing is how many pods of a job are where.
+type standing struct{ ended, placed, waiting int }
+
+func (w *world) standing(l *life) standing {
+	var s standing
+	for _, p := range w.pods() {
+		switch {
+		case p.Labels[jobLabel] != l.Name || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed:
+		case p.Status.Phase == corev1.PodSucceeded:
+			s.ended++
+		case p.Spec.NodeName != "":
+			s.placed++
+		default:
+			s.waiting++
+		}
+	}
+	return s
+}
+
+// missing is how many more pods of a job have to be placed for it to get on; 0 if none can be.
+func (l *life) missing(s standing) int {
+	on := s.ended + s.placed
+	if s.waiting == 0 || on+s.waiting < l.min {
+		return 0
+	}
+	return max(1, l.min-on)
+}
+
+// complaint says what is not as it has to be when nothing fails any more; empty if all is.
+func (w *world) complaint() string {
+	room := w.room()
+	for _, j := range w.s.Jobs {
+		l := w.jobs[j.Name]
+		if !l.submitted || l.deleted {
+			continue
+		}
+		s := w.standing(l)
+		if !l.whole && s.placed > 0 && s.ended+s.placed < l.min {
+			return fmt.Sprintf("%s has %d pods on nodes, needs %d, and was never whole", l.Name, s.placed, l.min)
+		}
+		need := l.missing(s)
+		if w.s.Conf == "plain" && need > 0 && !w.refusesForEver(l.Name) && places(room, l.Cores) >= need {
+			return fmt.Sprintf("%s waits though %d more pods of %d cores fit: %v", l.Name, need, l.Cores, room)
+		}
+	}
+	if w.s.Conf == "queues" {
+		return w.allFit(room)
+	}
+	return ""
+}
+
+// places is for how many pods there is room.
+func places(room []idle, size int) int {
+	n := 0
+	for _, r := range room {
+		n += max(0, r.idle) / size
+	}
+	return n
+}
+
+// allFit complains if there is room for all that wait at once: then nobody's share, and nothing that was promised, is in anybody's way.
+func (w *world) allFit(room []idle) string {
+	waits := ""
+	for _, j := range w.s.Jobs {
+		l := w.jobs[j.Name]
+		if !l.submitted || l.deleted {
+			continue
+		}
+		s := w.standing(l)
+		if s.waiting > 0 && (l.missing(s) == 0 || w.refusesForEver(l.Name)) {
+			// It is let in, but never starts.
+			return ""
+		}
+		for range s.waiting {
+			waits = l.Name
+			i := slices.IndexFunc(room, func(r idle) bool { return r.idle >= l.Cores })
+			if i < 0 {
+				return ""
+			}
+			room[i].idle -= l.Cores
+		}
+	}
+	if waits == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s waits though there is room for everybody", waits)
+}
+
+func (w *world) refusesForEver(job string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.until.IsZero() && r.verb == "pods/binding" && r.job == job })
+}
+
+// differs says where the scheduler's model is not what the API server has; empty if nowhere.
+func (w *world) differs(state *model.State) string {
+	known := map[types.UID]string{}
+	for job := range state.Snapshot().Jobs {
+		for _, task := range job.Tasks {
+			known[task.UID] = task.Node
+		}
+	}
+	for _, p := range w.pods() {
+		if finished(p) {
+			delete(known, p.UID)
+			continue
+		}
+		node, ok := known[p.UID]
+		if !ok || node != p.Spec.NodeName {
+			return fmt.Sprintf("pod %s is on %q, and the model has it (%t) on %q", p.Name, p.Spec.NodeName, ok, node)
+		}
+		delete(known, p.UID)
+	}
+	if len(known) > 0 {
+		return fmt.Sprintf("the model has pods that are gone: %v", known)
+	}
+	return ""
+}

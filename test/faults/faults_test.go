@@ -1,0 +1,231 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/klog/v2"
+)
+
+func TestMain(m *testing.M) {
+	// What starts once a process must not start within a bubble: upstream listens for a signal, and klog writes what it has from time to time.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2)
+	klog.StartFlushDaemon(time.Hour)
+	if level := os.Getenv(logVariable); level == "" {
+		klog.SetLogger(logr.Discard())
+	} else {
+		flags := flag.NewFlagSet("klog", flag.PanicOnError)
+		klog.InitFlags(flags)
+		flags.Set("v", level)
+	}
+	prepare()
+	os.Exit(m.Run())
+}
+
+// TestPlay plays the scenarios it reads, for the parent process, and tells what became of each.
+func TestPlay(t *testing.T) {
+	if os.Getenv(childVariable) == "" {
+		t.Skip("it plays what another process sends")
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		s := &scenario{}
+		if err := json.Unmarshal(lines.Bytes(), s); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(play(t, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s\n", text)
+	}
+}
+
+// TestSeeds is what CI plays.
+func TestSeeds(t *testing.T) {
+	program, remove, err := build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	o := options{Seeds: 1000, First: 1, Parallel: runtime.NumCPU(), dir: t.ArtifactDir(), out: "text"}
+	found, err := run(t.Context(), program, o, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := found.report(t.Output(), o); err != nil {
+		t.Error(err)
+	}
+	if len(found.Seen) < 60 || found.Bound < 5000 || found.Evicted < 300 {
+		t.Errorf("%d kinds of faults and events, %d pods bound, %d evicted: too little happened to judge by", len(found.Seen), found.Bound, found.Evicted)
+	}
+}
+
+func TestAScenarioComesFromItsSeed(t *testing.T) {
+	for seed := range uint64(200) {
+		a, b := draw(seed), draw(seed)
+		if diff := cmp.Diff(a, b); diff != "" {
+			t.Fatalf("seed %d gives two scenarios (-one,+other)\n%s", seed, diff)
+		}
+		if err := a.check(); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		text, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := &scenario{}
+		if err := json.Unmarshal(text, read); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(a, read, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("seed %d is read as another scenario than was written (-written,+read)\n%s", seed, diff)
+		}
+	}
+}
+
+// TestShrinkLeavesWhatItTakes: a scenario fails if the scheduler crashes while a bind of the second job is refused.
+func TestShrinkLeavesWhatItTakes(t *testing.T) {
+	s := draw(7)
+	s.Jobs = []job{{Name: "a", Size: 1, Cores: 1}, {Name: "b", Size: 1, Cores: 1}, {Name: "c", Size: 1, Cores: 1}}
+	for i := range 20 {
+		s.Events = append(s.Events, event{Kind: podDeleted, Target: "a", N: i}, event{Kind: nodeLost, Target: s.Nodes[0].Name})
+	}
+	s.Events = append(s.Events, event{Kind: crash}, event{Kind: bindsRefused, Target: "b"})
+	has := func(s *scenario, kind, target string) bool {
+		return slices.ContainsFunc(s.Events, func(e event) bool { return e.Kind == kind && e.Target == target })
+	}
+	fails := func(s *scenario) bool { return has(s, crash, "") && has(s, bindsRefused, "b") && len(s.Jobs) > 0 }
+	small := shrink(s, fails)
+	if small == nil || len(small.Events) != 2 || len(small.Jobs) != 1 || small.Jobs[0].Name != "b" || len(small.Nodes) != 1 || len(small.Faults) != 0 || small.Slow {
+		t.Errorf("what is left is %+v", small)
+	}
+	times := 0
+	if small := shrink(s, func(*scenario) bool { times++; return times == 1 }); small != nil {
+		t.Errorf("one that does not fail again is cut down to %+v", small)
+	}
+}
+
+// TestFailuresAreNoticed plays scenarios on a scheduler that is not there, or does not do what it should.
+func TestFailuresAreNoticed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		s    scenario
+		want string
+	}{
+		"a wrong configuration": {scenario{Conf: "none"}, "there is no such configuration"},
+		"news that would come too late comes when all faults end": {scenario{Conf: "plain", Nodes: []node{{"n", 4}}, Jobs: []job{{Name: "j", Size: 2, Min: 2, Cores: 1, Queue: "a", Class: "low"}},
+			Events: []event{{Kind: watchDelayed, Target: "podgroups", For: duration(time.Hour)}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if o := play(t, &tc.s); !strings.Contains(o.Failure, tc.want) || tc.want == "" && o.Failure != "" {
+				t.Errorf("it fails with %q, want %q", o.Failure, tc.want)
+			}
+		})
+	}
+}
+
+// TestComplaints checks the judge: on clusters without a scheduler.
+func TestComplaints(t *testing.T) {
+	gang := job{Name: "j", Size: 3, Min: 3, Cores: 2, Queue: "a", Class: "low"}
+	for name, tc := range map[string]struct {
+		conf   string
+		nodes  []node
+		events []event
+		// bound is how many pods are put on the node.
+		bound int
+		want  string
+	}{
+		"it fits and waits":                {"plain", []node{{"n", 6}}, nil, 0, "waits though 3 more pods of 2 cores fit"},
+		"it does not fit":                  {"plain", []node{{"n", 5}}, nil, 0, ""},
+		"half of it is there":              {"plain", []node{{"n", 5}}, nil, 2, "has 2 pods on nodes, needs 3, and was never whole"},
+		"all of it is there":               {"plain", []node{{"n", 6}}, nil, 3, ""},
+		"it may never be bound":            {"plain", []node{{"n", 6}}, []event{{Kind: bindsRefused, Target: "j", N: -1}}, 0, ""},
+		"everybody fits, and it waits":     {"queues", []node{{"n", 6}}, nil, 0, "waits though there is room for everybody"},
+		"some fit, and it is in its share": {"queues", []node{{"n", 5}}, nil, 0, ""},
+		"more than fits is there":          {"plain", []node{{"n", 5}}, nil, 3, "has 5 cores, and pods for 6 of them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scenario{Conf: tc.conf, Nodes: tc.nodes, Jobs: []job{gang}}
+				p, err := newPlay(s, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.world.work()
+				for _, e := range tc.events {
+					p.world.happen(e)
+				}
+				for i, pod := range p.world.pods() {
+					if i < tc.bound {
+						pod.Spec.NodeName = "n"
+						p.world.update(pod)
+					}
+				}
+				p.world.work()
+				got := p.world.overcommitted(p.placed)
+				if got == "" {
+					got = p.world.complaint()
+				}
+				if !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+					t.Errorf("the complaint is %q, want %q", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestWrongFlagsSaySo(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--seeds 0":              "--seeds is 0",
+		"--parallel 0":           "--parallel 0",
+		"--output yaml":          `--output is "yaml"`,
+		"-v":                     "--verbose goes with",
+		"--replay /nowhere.json": "no such file",
+	} {
+		cmd := newCommand()
+		cmd.SetArgs(strings.Fields(flags))
+		cmd.SetErr(t.Output())
+		cmd.SetOut(t.Output())
+		if flags == "--replay /nowhere.json" {
+			if err := again(t.Context(), "", options{replay: "/nowhere.json"}, t.Output(), t.Output()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the error is %v, want one that says %q", flags, err, want)
+			}
+			continue
+		}
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want one that says %q", flags, err, want)
+		}
+	}
+}
+
+func TestAScenarioThatCannotBePlayedSaysWhy(t *testing.T) {
+	for want, s := range map[string]scenario{
+		`conf is "x"`:             {Conf: "x"},
+		"jobs[0] has size 0":      {Conf: "plain", Jobs: []job{{Name: "j"}}},
+		`events[0].kind is "x"`:   {Conf: "plain", Events: []event{{Kind: "x"}}},
+		`events[0].target is "x"`: {Conf: "plain", Events: []event{{Kind: nodeLost, Target: "x"}}},
+		`faults[0] is "x" at "y"`: {Conf: "plain", Faults: []outage{{Request: "y", Kind: "x"}}},
+	} {
+		if err := s.check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want one that says %q", err, want)
+		}
+	}
+}

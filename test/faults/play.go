@@ -1,0 +1,180 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+)
+
+// outcome is what became of a scenario.
+type outcome struct {
+	Seed uint64 `json:"seed"`
+	// Failure is the first thing that should not have happened; empty if nothing did.
+	Failure string `json:"failure,omitempty"`
+	// Settled is how long the cluster took to come to rest once nothing failed any more.
+	Settled duration `json:"settled"`
+	// Seen counts the faults that hit something and the events that came to pass.
+	Seen map[string]int `json:"seen"`
+	// Bound and Evicted are how many pods were.
+	Bound   int `json:"bound"`
+	Evicted int `json:"evicted"`
+	// Trace is equal for runs in which the scheduler sent the same requests at the same times.
+	Trace uint64 `json:"trace"`
+}
+
+// play lives a scenario, in a bubble with a time of its own.
+func play(t *testing.T, s *scenario) (o outcome) {
+	o.Seed = s.Seed
+	conf, err := configOf(s.Conf)
+	if err != nil {
+		o.Failure = err.Error()
+		return o
+	}
+	synctest.Test(t, func(*testing.T) {
+		p, err := newPlay(s, conf)
+		if err != nil {
+			o.Failure = err.Error()
+			return
+		}
+		o.Failure = p.live()
+		o.Settled = duration(p.settled)
+		if p.process != nil {
+			p.process.kill(false)
+		}
+		// What was sent may still be under way, and time stands still once this returns.
+		time.Sleep(time.Minute)
+		o.Bound, o.Evicted, o.Trace = len(p.world.api.Bound()), len(p.world.api.Disruptions()), p.wire.trace
+		o.Seen = maps.Clone(p.wire.hits)
+		maps.Copy(o.Seen, p.world.happened)
+	})
+	return o
+}
+
+// life of a cluster and its schedulers.
+type playing struct {
+	s       *scenario
+	conf    *schedulerconfig.KubeSchedulerConfiguration
+	world   *world
+	wire    *wire
+	process *process
+	events  []event
+	// restart is when a scheduler starts again.
+	restart time.Time
+	// placed is where pods were at the last look.
+	placed  map[types.UID]string
+	settled time.Duration
+}
+
+func newPlay(s *scenario, conf *schedulerconfig.KubeSchedulerConfiguration) (*playing, error) {
+	api, err := memory.New(clock.RealClock{})
+	if err != nil {
+		return nil, err
+	}
+	world, err := newWorld(s, api)
+	if err != nil {
+		return nil, err
+	}
+	p := &playing{s: s, conf: conf, world: world, wire: newWire(s, api.Server()), placed: map[types.UID]string{}, restart: time.Now()}
+	p.wire.vetoes = world.veto
+	p.events = slices.Clone(s.Events)
+	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.At - b.At) })
+	return p, nil
+}
+
+// live goes through the time of trouble and the time after it, and says what went wrong; empty if nothing did.
+func (p *playing) live() string {
+	began := time.Now()
+	for time.Since(began) < trouble {
+		if failure := p.step(began); failure != "" {
+			return fmt.Sprintf("after %s: %s", time.Since(began), failure)
+		}
+	}
+	p.world.heal()
+	p.wire.heal()
+	healed := time.Now()
+	complaint := ""
+	for time.Since(healed) < settling {
+		for range 10 {
+			if failure := p.step(began); failure != "" {
+				return fmt.Sprintf("after %s: %s", time.Since(began), failure)
+			}
+		}
+		if complaint = p.complaint(); complaint == "" {
+			p.settled = time.Since(healed)
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s after all faults have ended: %s", settling, complaint)
+}
+
+// step lets a tick pass, with all that happens in it.
+func (p *playing) step(began time.Time) string {
+	end := time.Now().Add(tick)
+	for len(p.events) > 0 && time.Duration(p.events[0].At) < end.Sub(began) {
+		e := p.events[0]
+		p.events = p.events[1:]
+		time.Sleep(time.Until(began.Add(time.Duration(e.At))))
+		p.happen(e)
+	}
+	time.Sleep(time.Until(end))
+	synctest.Wait()
+	if p.process == nil && !time.Now().Before(p.restart) {
+		process, err := startProcess(p.wire, p.conf)
+		if err != nil {
+			return err.Error()
+		}
+		p.process = process
+	}
+	p.world.work()
+	return p.world.overcommitted(p.placed)
+}
+
+func (p *playing) happen(e event) {
+	switch e.Kind {
+	case crash:
+		if p.process == nil {
+			return
+		}
+		p.world.happened[crash]++
+		p.process.kill(e.N > 0)
+		p.process, p.restart = nil, time.Now().Add(time.Duration(e.For))
+		for _, n := range p.s.Nodes {
+			p.world.excuse(time.Now(), n.Name)
+		}
+	case watchDropped, watchExpired:
+		p.world.happened[e.Kind]++
+		if e.Kind == watchExpired {
+			p.world.api.Trim()
+		}
+		p.wire.cut(e.Target)
+	case watchDelayed:
+		p.world.happened[e.Kind]++
+		p.wire.stall(e.Target, time.Duration(e.For))
+	default:
+		p.world.happen(e)
+	}
+	if verbose {
+		klog.Background().Info("Event", "kind", e.Kind, "target", e.Target, "n", e.N, "for", time.Duration(e.For))
+	}
+}
+
+// complaint says what is not as it should be by now.
+func (p *playing) complaint() string {
+	if complaint := p.world.complaint(); complaint != "" || p.process == nil {
+		return complaint
+	}
+	return p.world.differs(p.process.engine.State)
+}

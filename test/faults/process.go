@@ -1,0 +1,121 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/pkg/scheduler"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+)
+
+// confs are the configurations of the scheduler, as a volcano-scheduler.conf.
+var confs = map[string]string{
+	// Whatever fits has to start: there is nothing to wait for but room.
+	"plain": `
+actions: "allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+`,
+	// What Volcano's users have, with all that evicts.
+	"queues": `
+actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+`,
+}
+
+// configOf reads a configuration.
+func configOf(conf string) (*schedulerconfig.KubeSchedulerConfiguration, error) {
+	text, ok := confs[conf]
+	if !ok {
+		return nil, fmt.Errorf("conf is %q: there is no such configuration", conf)
+	}
+	return profile.Read(conf, []byte(text), profile.Only)
+}
+
+// process is a scheduler that runs: all of the real one but its command line, its HTTP endpoints and what it records as events.
+type process struct {
+	line   *line
+	engine *engine.Engine
+	sched  *scheduler.Scheduler
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// startProcess starts a scheduler. It is under way when this returns, and may still wait for its informers.
+func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration) (*process, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{line: &line{wire: w, dead: make(chan struct{})}, engine: engine.New(), cancel: cancel, ended: make(chan struct{})}
+	config := memory.Config(p.line)
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	informers := scheduler.NewInformerFactory(kube, 0, nil)
+	p.sched, err = scheduler.New(ctx, kube, informers, nil, func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
+		scheduler.WithKubeConfig(config),
+		scheduler.WithProfiles(conf.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(conf.PercentageOfNodesToScore),
+		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(p.engine)),
+		scheduler.WithPodInitialBackoffSeconds(conf.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxBackoffSeconds(conf.PodMaxBackoffSeconds),
+		scheduler.WithParallelism(1),
+	)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	command.Adapt(p.engine, p.sched)
+	go func() {
+		defer close(p.ended)
+		informers.StartWithContext(ctx)
+		informers.WaitForCacheSyncWithContext(ctx)
+		if p.sched.WaitForHandlersSync(ctx) == nil {
+			p.sched.Run(ctx)
+		}
+		<-ctx.Done()
+		p.engine.Writer.Close()
+		informers.Shutdown()
+	}()
+	return p, nil
+}
+
+// kill ends the scheduler as a crash does: nothing of what it does from now on reaches anybody. With orphans, what it had sent does.
+func (p *process) kill(orphans bool) {
+	p.line.orphans = orphans
+	close(p.line.dead)
+	p.cancel()
+	<-p.ended
+}
+
+// prepare starts what lives as long as the test process, which must not happen within a bubble.
+func prepare() {
+	command.SetFeatureDefaults()
+	utilruntime.ReallyCrash = true
+	// The other handlers space errors out by a clock that is not the bubble's.
+	utilruntime.ErrorHandlers = nil
+}

@@ -1,0 +1,234 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// scenario is one life of a cluster: what is there, what happens to it when, and which requests of the scheduler fail. All of it is drawn
+// from a seed beforehand, so that parts can be left out and the rest stays what it is.
+type scenario struct {
+	// Seed is what latencies are drawn from, too.
+	Seed uint64 `json:"seed"`
+	// Conf names the configuration of the scheduler; see confs.
+	Conf string `json:"conf"`
+	// Slow: now and then a request or a piece of news takes a second, not milliseconds.
+	Slow   bool     `json:"slow,omitempty"`
+	Nodes  []node   `json:"nodes"`
+	Jobs   []job    `json:"jobs"`
+	Events []event  `json:"events"`
+	Faults []outage `json:"faults"`
+}
+
+// node is a node of so many cores.
+type node struct {
+	Name  string `json:"name"`
+	Cores int    `json:"cores"`
+}
+
+// job is a PodGroup with Size pods of Cores cores each, of which a controller keeps up the number.
+type job struct {
+	Name string `json:"name"`
+	// At is when it is submitted.
+	At    duration `json:"at"`
+	Size  int      `json:"size"`
+	Min   int      `json:"min"`
+	Cores int      `json:"cores"`
+	Queue string   `json:"queue"`
+	Class string   `json:"class"`
+	// Lasts is how long a pod runs; 0: for ever.
+	Lasts duration `json:"lasts,omitempty"`
+}
+
+// event is something that happens to the cluster, or to the scheduler's process.
+type event struct {
+	At   duration `json:"at"`
+	Kind string   `json:"kind"`
+	// Target is the node, the job or the resource it happens to.
+	Target string `json:"target,omitempty"`
+	// N is which pod of a job, how many cores or members.
+	N int `json:"n,omitempty"`
+	// For is how long it lasts; 0 for what cannot be undone.
+	For duration `json:"for,omitempty"`
+}
+
+// outage is a request of the scheduler that does not go well: the Nth (from 0) of its kind.
+type outage struct {
+	Request string `json:"request"`
+	Nth     int    `json:"nth"`
+	// Kind is one of failures.
+	Kind string `json:"kind"`
+}
+
+// duration is written as people read it.
+type duration time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (d duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *duration) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	parsed, err := time.ParseDuration(text)
+	*d = duration(parsed)
+	return err
+}
+
+// The events. Those of the process come first.
+const (
+	crash          = "crash"           // the scheduler dies, and another one starts For later; with N the requests it had sent arrive
+	watchDropped   = "watch-dropped"   // the watches of a resource break
+	watchExpired   = "watch-expired"   // they break, and what happened since is not known any more
+	watchDelayed   = "watch-delayed"   // nothing of a resource is delivered For so long
+	bindsRefused   = "binds-refused"   // the API server refuses to bind the Nth pod of a job, or any with N = -1; For = 0: for ever
+	evictsRefused  = "evicts-refused"  // it refuses to evict anybody
+	nodeLost       = "node-lost"       // a node goes, with its pods, and comes back
+	nodeCordoned   = "node-cordoned"   // it takes no new pods
+	nodeShrunk     = "node-shrunk"     // it has N cores less
+	podDeleted     = "pod-deleted"     // somebody deletes the Nth pod of a job
+	podFailed      = "pod-failed"      // it fails
+	podBoundByElse = "pod-bound"       // somebody else binds it
+	podTouched     = "pod-touched"     // somebody changes its annotations
+	groupReplaced  = "group-replaced"  // a PodGroup is deleted, and comes back as another one
+	minimumChanged = "minimum-changed" // its minMember becomes N
+	jobDeleted     = "job-deleted"     // a job goes with all it has
+	queueClosed    = "queue-gone"      // a queue is deleted, and comes back
+)
+
+// The ways in which a request fails.
+const (
+	refused    = "500"         // an error before anything was written
+	overloaded = "429"         // the same, with the request to come back in a second
+	conflicted = "409"         // somebody else was faster
+	unreached  = "unreached"   // the connection breaks before the request arrives
+	answerLost = "answer-lost" // it breaks before the answer does: the write has happened
+	held       = "held"        // it takes 20 s
+)
+
+var failures = []string{refused, overloaded, conflicted, unreached, answerLost, held}
+
+// kinds are the events that are drawn; what is there twice happens more often.
+var kinds = []string{
+	crash, crash, watchDropped, watchExpired, watchDelayed, watchDelayed, bindsRefused, evictsRefused, nodeLost, nodeCordoned, nodeShrunk, podDeleted,
+	podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted, queueClosed,
+}
+
+// requests are those that a fault may hit, as wire names them.
+var requests = []string{
+	"create pods/binding", "create pods/binding", "create pods/binding", "create pods/eviction", "patch pods/status",
+	"patch podgroups/status", "patch queues/status", "list pods", "watch pods", "list podgroups", "watch podgroups", "watch nodes", "watch queues",
+}
+
+// trouble is how long what happens to a cluster goes on.
+const trouble = 3 * time.Minute
+
+// draw makes a scenario of a seed. Each draws its own mix: most of them have a few kinds of trouble, and not all.
+func draw(seed uint64) *scenario {
+	r := rand.New(rand.NewPCG(seed, 0x5eed))
+	s := &scenario{Seed: seed, Conf: []string{"plain", "plain", "queues"}[r.IntN(3)], Slow: r.IntN(3) == 0}
+	for i := range 2 + r.IntN(4) {
+		s.Nodes = append(s.Nodes, node{Name: fmt.Sprintf("node-%d", i), Cores: 2 + r.IntN(7)})
+	}
+	at := func(most time.Duration) duration {
+		return duration(time.Duration(r.Int64N(int64(most))).Round(time.Millisecond))
+	}
+	for i := range 1 + r.IntN(7) {
+		size := 1 + r.IntN(6)
+		j := job{
+			Name: fmt.Sprintf("job-%d", i), At: at(trouble / 2), Size: size, Min: 1 + r.IntN(size), Cores: 1 + r.IntN(3),
+			Queue: []string{"default", "a", "b"}[r.IntN(3)], Class: []string{"low", "low", "high"}[r.IntN(3)],
+		}
+		if r.IntN(3) > 0 {
+			j.Min = size
+		}
+		if r.IntN(2) == 0 {
+			j.Lasts = at(2*time.Minute) + duration(time.Second)
+		}
+		if i > 0 && r.IntN(4) == 0 {
+			j.At = s.Jobs[i-1].At
+		}
+		s.Jobs = append(s.Jobs, j)
+	}
+	s.drawEvents(r, at)
+	for range r.IntN(12) {
+		s.Faults = append(s.Faults, outage{
+			Request: requests[r.IntN(len(requests))], Nth: int(r.ExpFloat64() * 6), Kind: failures[r.IntN(len(failures))],
+		})
+	}
+	return s
+}
+
+// drawEvents adds what happens, of some kinds.
+func (s *scenario) drawEvents(r *rand.Rand, at func(time.Duration) duration) {
+	kinds := slices.Clone(kinds)
+	r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	kinds = kinds[:1+r.IntN(6)]
+	for range r.IntN(10) {
+		e := event{At: at(trouble), Kind: kinds[r.IntN(len(kinds))], For: at(time.Minute)}
+		some := s.Jobs[r.IntN(len(s.Jobs))]
+		switch e.Kind {
+		case crash:
+			e.N, e.For = r.IntN(2), at(10*time.Second)
+		case watchDropped, watchExpired, watchDelayed:
+			e.Target = []string{"pods", "pods", "podgroups", "nodes", "queues"}[r.IntN(5)]
+			if e.Kind == watchDelayed {
+				e.For = at(20 * time.Second)
+			}
+		case bindsRefused:
+			e.Target, e.N = some.Name, r.IntN(some.Size+1)-1
+			if r.IntN(3) == 0 {
+				e.For = 0
+			}
+		case nodeLost, nodeCordoned, nodeShrunk:
+			e.Target, e.N = s.Nodes[r.IntN(len(s.Nodes))].Name, 1+r.IntN(3)
+		case podDeleted, podFailed, podBoundByElse, podTouched:
+			e.Target, e.N, e.For = some.Name, r.IntN(some.Size), 0
+		case groupReplaced, minimumChanged, jobDeleted:
+			e.Target, e.N = some.Name, 1+r.IntN(some.Size+1)
+		case queueClosed:
+			e.Target = some.Queue
+		}
+		s.Events = append(s.Events, e)
+	}
+}
+
+// check complains about a scenario that cannot be played: one that was written or changed by hand.
+func (s *scenario) check() error {
+	if _, ok := confs[s.Conf]; !ok {
+		return fmt.Errorf("conf is %q: use one of %v", s.Conf, slices.Sorted(maps.Keys(confs)))
+	}
+	for i, j := range s.Jobs {
+		if j.Size < 1 || j.Min < 0 || j.Cores < 1 {
+			return fmt.Errorf("jobs[%d] has size %d, min %d and cores %d: the first and the last must be at least 1, min at least 0", i, j.Size, j.Min, j.Cores)
+		}
+	}
+	for i, e := range s.Events {
+		if !slices.Contains(kinds, e.Kind) {
+			return fmt.Errorf("events[%d].kind is %q: use one of %v", i, e.Kind, slices.Compact(slices.Sorted(slices.Values(kinds))))
+		}
+		if s.idle(e) {
+			return fmt.Errorf("events[%d].target is %q: there is no such node or job", i, e.Target)
+		}
+	}
+	for i, o := range s.Faults {
+		if !slices.Contains(requests, o.Request) || !slices.Contains(failures, o.Kind) {
+			return fmt.Errorf("faults[%d] is %q at %q: use one of %v at one of %v", i, o.Kind, o.Request, failures, slices.Compact(slices.Sorted(slices.Values(requests))))
+		}
+	}
+	return nil
+}
+
+// String says what is in a scenario.
+func (s *scenario) String() string {
+	return fmt.Sprintf("%d nodes, %d jobs, %d events, %d faults", len(s.Nodes), len(s.Jobs), len(s.Events), len(s.Faults))
+}

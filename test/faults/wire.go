@@ -1,0 +1,337 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+)
+
+// verbose: what happens is logged.
+var verbose = os.Getenv(logVariable) != ""
+
+// errCut is what a client sees of a connection that breaks.
+var errCut = errors.New("connection reset by peer")
+
+// wire is what lies between the schedulers and the API server: it takes time, and breaks as the scenario says.
+type wire struct {
+	s      *scenario
+	server *memory.Server
+	began  time.Time
+	// vetoes says why the API server refuses a request, if it does.
+	vetoes func(*request.RequestInfo) error
+
+	mu sync.Mutex // guards what follows
+	// sent counts requests by kind, and by kind and object; hits counts the faults that came to pass.
+	sent map[string]int
+	hits map[string]int
+	// healed: nothing fails any more.
+	healed bool
+	// watches are those that are on, by resource.
+	watches map[*stream]bool
+	// stalled is until when nothing of a resource is delivered.
+	stalled map[string]time.Time
+	// trace is what has been sent when, for the comparison of two runs; the order of what is sent at the same moment does not count.
+	trace uint64
+}
+
+func newWire(s *scenario, server *memory.Server) *wire {
+	return &wire{
+		s: s, server: server, began: time.Now(), sent: map[string]int{}, hits: map[string]int{}, watches: map[*stream]bool{}, stalled: map[string]time.Time{},
+	}
+}
+
+// line is the connection of one process, which ends with it.
+type line struct {
+	*wire
+	// dead is closed when the process is; orphans: what it had sent by then still arrives.
+	dead    chan struct{}
+	orphans bool
+}
+
+// pick draws one of so many for a thing that happens: the same in each run of a scenario, whatever else happens.
+func (w *wire) pick(what string, nth, of int) int {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d/%s/%d", w.s.Seed, what, nth)
+	return int((h.Sum64() >> 7) % uint64(of))
+}
+
+// latency is how long a request or a piece of news takes: some milliseconds, now and then much more.
+func (w *wire) latency(what string, nth int) time.Duration {
+	most := 4
+	if w.s.Slow {
+		most = []int{4, 4, 4, 4, 4, 4, 4, 50, 50, 1000}[w.pick("slow "+what, nth, 10)]
+	}
+	return time.Duration(1000+w.pick(what, nth, most*1000)) * time.Microsecond
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	info, err := l.server.Info(r)
+	if err != nil {
+		return nil, err
+	}
+	kind := info.Verb + " " + info.Resource
+	if info.Subresource != "" {
+		kind += "/" + info.Subresource
+	}
+	// What is sent at the same moment comes in any order: so latencies go by what is asked of which objects.
+	object := fmt.Sprintf("%s %s%s", kind, info.Name, r.URL.Query().Get("fieldSelector"))
+	nth, fault := l.count(kind, object)
+	there, back := l.latency(object, nth), l.latency("answer to "+object, nth)
+	if fault == held {
+		there = 20 * time.Second
+	}
+	if err := l.travel(r.Context(), there); err != nil {
+		return nil, err
+	}
+	if response, err := l.refuse(r, info, fault); response != nil || err != nil {
+		return response, err
+	}
+	// What has arrived is carried out, whether or not anybody waits for the answer.
+	response, err := l.server.RoundTrip(r.Clone(context.WithoutCancel(r.Context())))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(l.lost(fault), l.travel(r.Context(), back)); err != nil {
+		response.Body.Close() //nolint:errcheck,gosec // it is in memory
+		return nil, err
+	}
+	if info.Verb == "watch" {
+		response.Body = l.follow(r.Context(), info.Resource, fmt.Sprintf("news of %s, the %dth", object, nth), response.Body)
+	}
+	return response, nil
+}
+
+// count numbers a request among those like it, and says what fault hits it as one of its kind.
+func (w *wire) count(kind, object string) (nth int, fault string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	nth, ofKind := w.sent[object], w.sent[kind]
+	w.sent[object]++
+	w.sent[kind]++
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s", time.Since(w.began), object)
+	w.trace += h.Sum64()
+	if verbose {
+		klog.Background().Info("Request", "object", object)
+	}
+	if w.healed {
+		return nth, ""
+	}
+	for _, o := range w.s.Faults {
+		if o.Request == kind && o.Nth == ofKind {
+			w.hits[o.Kind+" at "+kind]++
+			return nth, o.Kind
+		}
+	}
+	return nth, ""
+}
+
+// travel lets time pass, unless the client gives up or dies before. Of one that dies, what was sent may arrive.
+func (l *line) travel(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-l.dead:
+		if l.orphans {
+			<-timer.C
+			return nil
+		}
+		return errCut
+	default:
+	}
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		if l.died() && l.orphans {
+			<-timer.C
+			return nil
+		}
+		return context.Cause(ctx)
+	case <-l.dead:
+		if l.orphans {
+			<-timer.C
+			return nil
+		}
+		return errCut
+	}
+}
+
+func (l *line) died() bool {
+	select {
+	case <-l.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// refuse is the answer to a request that comes to nothing; nil if it does not.
+func (l *line) refuse(r *http.Request, info *request.RequestInfo, fault string) (*http.Response, error) {
+	resource := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
+	switch fault {
+	case unreached:
+		return nil, errCut
+	case refused:
+		return memory.Refuse(r, apierrors.NewInternalError(errors.New("etcdserver: request timed out")))
+	case overloaded:
+		return memory.Refuse(r, apierrors.NewTooManyRequests("too many requests, please try again later", 1))
+	case conflicted:
+		return memory.Refuse(r, apierrors.NewConflict(resource, info.Name, errors.New("the object has been modified")))
+	}
+	if err := l.vetoes(info); err != nil {
+		return memory.Refuse(r, err)
+	}
+	return nil, nil
+}
+
+// lost is the error of an answer that does not come back.
+func (w *wire) lost(fault string) error {
+	if fault == answerLost {
+		return errCut
+	}
+	return nil
+}
+
+// heal ends all faults.
+func (w *wire) heal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.healed = true
+	clear(w.stalled)
+}
+
+// stall holds up the news of a resource.
+func (w *wire) stall(resource string, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stalled[resource] = time.Now().Add(d)
+}
+
+// cut breaks the watches of a resource.
+func (w *wire) cut(resource string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range w.watches {
+		if s.resource == resource {
+			s.cut()
+		}
+	}
+}
+
+// stream is a watch on its way to the scheduler.
+type stream struct {
+	resource string
+	from     io.ReadCloser
+	to       *io.PipeReader
+	once     sync.Once
+	broken   chan struct{}
+}
+
+func (s *stream) cut() { s.once.Do(func() { close(s.broken) }) }
+
+// Read implements io.Reader.
+func (s *stream) Read(p []byte) (int, error) { return s.to.Read(p) }
+
+// Close implements io.Closer: the client has had enough.
+func (s *stream) Close() error {
+	s.cut()
+	return errors.Join(s.to.Close(), s.from.Close())
+}
+
+// follow passes on what a watch says, late.
+func (l *line) follow(ctx context.Context, resource, name string, from io.ReadCloser) io.ReadCloser {
+	to, in := io.Pipe()
+	s := &stream{resource: resource, from: from, to: to, broken: make(chan struct{})}
+	l.mu.Lock()
+	l.watches[s] = true
+	l.mu.Unlock()
+	lines := make(chan []byte)
+	go func() {
+		defer close(lines)
+		reader := bufio.NewReader(from)
+		for {
+			text, err := reader.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			select {
+			case lines <- text:
+			case <-s.broken:
+				return
+			}
+		}
+	}()
+	go func() {
+		err := l.pass(ctx, s, name, lines, in)
+		in.CloseWithError(err)
+		l.mu.Lock()
+		delete(l.watches, s)
+		l.mu.Unlock()
+		s.cut()
+		from.Close() //nolint:errcheck,gosec // it is in memory
+	}()
+	return s
+}
+
+// pass writes lines until something ends the watch, and says what.
+func (l *line) pass(ctx context.Context, s *stream, name string, lines <-chan []byte, to io.Writer) error {
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.dead:
+			return errCut
+		case <-s.broken:
+			return io.ErrUnexpectedEOF
+		case text, ok := <-lines:
+			if !ok {
+				return io.EOF
+			}
+			if err := l.delay(ctx, s, name, n); err != nil {
+				return err
+			}
+			if _, err := to.Write(text); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// delay holds up a piece of news.
+func (l *line) delay(ctx context.Context, s *stream, name string, n int) error {
+	d := l.latency(name, n)
+	for d > 0 {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.dead:
+			return errCut
+		case <-s.broken:
+			return io.ErrUnexpectedEOF
+		}
+		l.mu.Lock()
+		d = min(tick, time.Until(l.stalled[s.resource]))
+		l.mu.Unlock()
+	}
+	return nil
+}

@@ -1,0 +1,471 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+)
+
+const (
+	namespace     = "team"
+	schedulerName = "volcano"
+	// jobLabel and indexLabel say which pod of which job it is.
+	jobLabel   = "job"
+	indexLabel = "index"
+	// tick is how often kubelets and controllers look.
+	tick = time.Second
+	// settling is how long the cluster has to come to rest when nothing fails any more. A gang that was released again and again rests half
+	// an hour.
+	settling = 45 * time.Minute
+)
+
+var (
+	nodes  = corev1.SchemeGroupVersion.WithResource("nodes")
+	groups = volcano.SchemeGroupVersion.WithResource("podgroups")
+	queues = volcano.SchemeGroupVersion.WithResource("queues")
+)
+
+// world is the cluster: the API server's objects, and kubelets and controllers that live by the clock.
+type world struct {
+	s     *scenario
+	api   *memory.API
+	began time.Time
+	jobs  map[string]*life
+	// nodesBack and queuesBack are when what is away comes back.
+	nodesBack  map[string]time.Time
+	queuesBack map[string]time.Time
+	made       int
+	// excused is until when what is on a node may be more than it holds: what a scheduler was shown may be older than that.
+	excused map[string]time.Time
+
+	mu sync.Mutex // guards what follows, which requests read
+	// refusals are what the API server refuses.
+	refusals []refusal
+	// happened counts events that came to pass.
+	happened map[string]int
+}
+
+// life is what becomes of a job.
+type life struct {
+	job
+	submitted, deleted bool
+	// min is its minMember now, least the smallest it ever was: that one may be what a scheduler knows.
+	min, least int
+	// whole: at some time its minimum was on nodes.
+	whole bool
+	// groupBack is when its PodGroup comes back; zero if it is not away.
+	groupBack time.Time
+}
+
+// refusal is what a webhook would do: from the moment it is there.
+type refusal struct {
+	verb, job string
+	index     int
+	until     time.Time // zero: for ever
+}
+
+func newWorld(s *scenario, api *memory.API) (*world, error) {
+	w := &world{
+		s: s, api: api, began: time.Now(), jobs: map[string]*life{}, nodesBack: map[string]time.Time{}, queuesBack: map[string]time.Time{},
+		happened: map[string]int{}, excused: map[string]time.Time{},
+	}
+	var errs []error
+	for name, value := range map[string]int32{"low": 1, "high": 1000} {
+		errs = append(errs, api.Add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}))
+	}
+	for _, name := range []string{"default", "a", "b"} {
+		errs = append(errs, w.addQueue(name))
+	}
+	for _, n := range s.Nodes {
+		errs = append(errs, api.Add(nodeObject(n.Name, n.Cores)))
+	}
+	for _, j := range s.Jobs {
+		w.jobs[j.Name] = &life{job: j, min: j.Min, least: j.Min}
+	}
+	return w, errors.Join(errs...)
+}
+
+func (w *world) addQueue(name string) error {
+	return w.api.Add(&volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: volcano.QueueSpec{Weight: 1}, Status: volcano.QueueStatus{State: volcano.QueueStateOpen}})
+}
+
+func cores(n int) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(n), resource.DecimalSI)}
+}
+
+func nodeObject(name string, size int) *corev1.Node {
+	has := cores(size)
+	has[corev1.ResourcePods] = resource.MustParse("110")
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Allocatable: has, Capacity: has, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}
+}
+
+// veto is what the API server says to a request of the scheduler.
+func (w *world) veto(info *request.RequestInfo) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.refusals {
+		if !r.until.IsZero() && !time.Now().Before(r.until) || info.Verb != "create" || "pods/"+info.Subresource != r.verb {
+			continue
+		}
+		p := w.pod(info.Name)
+		if r.job == "" || p != nil && p.Labels[jobLabel] == r.job && (r.index < 0 || p.Labels[indexLabel] == strconv.Itoa(r.index)) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: r.verb}, info.Name, errors.New("a webhook says no"))
+		}
+	}
+	return nil
+}
+
+// pods returns the pods by name.
+func (w *world) pods() []*corev1.Pod {
+	list, err := w.api.List(memory.Pods, corev1.SchemeGroupVersion.WithKind("Pod"), namespace)
+	if err != nil {
+		panic(err)
+	}
+	items := list.(*corev1.PodList).Items
+	pods := make([]*corev1.Pod, len(items))
+	for i := range items {
+		pods[i] = &items[i]
+	}
+	return pods
+}
+
+func (w *world) pod(name string) *corev1.Pod {
+	o, err := w.api.Get(memory.Pods, namespace, name)
+	if err != nil {
+		return nil
+	}
+	return o.(*corev1.Pod)
+}
+
+func (w *world) node(name string) *corev1.Node {
+	o, err := w.api.Get(nodes, "", name)
+	if err != nil {
+		return nil
+	}
+	return o.(*corev1.Node)
+}
+
+// podOf returns the live pod of an index of a job, or nil.
+func (w *world) podOf(job string, index int) *corev1.Pod {
+	for _, p := range w.pods() {
+		if p.Labels[jobLabel] == job && p.Labels[indexLabel] == strconv.Itoa(index) && !finished(p) {
+			return p
+		}
+	}
+	return nil
+}
+
+func finished(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// update changes an object that may have gone meanwhile.
+func (w *world) update(p *corev1.Pod) { w.must(w.api.Update(memory.Pods, p, namespace)) }
+
+// must tolerates only that somebody else was faster: schedulers write while the world does.
+func (w *world) must(err error) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		panic(err)
+	}
+}
+
+// happen lets an event happen.
+func (w *world) happen(e event) {
+	until := time.Now().Add(time.Duration(e.For))
+	if e.For == 0 {
+		until = time.Time{}
+	}
+	w.happened[e.Kind]++
+	switch e.Kind {
+	case bindsRefused:
+		w.refuse(refusal{verb: "pods/binding", job: e.Target, index: e.N, until: until})
+	case evictsRefused:
+		w.refuse(refusal{verb: "pods/eviction", until: until})
+	case nodeLost, nodeCordoned, nodeShrunk:
+		w.hurt(e, until)
+	case podDeleted, podFailed, podBoundByElse, podTouched:
+		if p := w.podOf(e.Target, e.N); p != nil {
+			w.meddle(e.Kind, p)
+		}
+	case groupReplaced:
+		if l := w.jobs[e.Target]; l.submitted && !l.deleted && l.groupBack.IsZero() {
+			l.groupBack = until
+			w.must(w.api.Remove(groups, namespace, e.Target))
+		}
+	case minimumChanged:
+		if o, err := w.api.Get(groups, namespace, e.Target); err == nil {
+			g := o.(*volcano.PodGroup)
+			g.Spec.MinMember = int32(e.N)
+			l := w.jobs[e.Target]
+			l.min, l.least = e.N, min(l.least, e.N)
+			w.must(w.api.Update(groups, g, namespace))
+		}
+	case jobDeleted:
+		w.remove(w.jobs[e.Target])
+	case queueClosed:
+		if e.Target != "default" {
+			w.queuesBack[e.Target] = until
+			w.must(w.api.Remove(queues, "", e.Target))
+		}
+	}
+}
+
+func (w *world) refuse(r refusal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refusals = append(w.refusals, r)
+}
+
+// excuse has no node judged for as long as old requests and news may be under way.
+func (w *world) excuse(until time.Time, names ...string) {
+	until = until.Add(time.Minute)
+	for _, name := range names {
+		if until.After(w.excused[name]) {
+			w.excused[name] = until
+		}
+	}
+}
+
+// hurt takes a node, or part of it, for a while.
+func (w *world) hurt(e event, until time.Time) {
+	n := w.node(e.Target)
+	if n == nil {
+		return
+	}
+	w.nodesBack[e.Target] = until
+	w.excuse(until, e.Target)
+	switch e.Kind {
+	case nodeLost:
+		w.must(w.api.Remove(nodes, "", e.Target))
+		return
+	case nodeCordoned:
+		n.Spec.Unschedulable = true
+	case nodeShrunk:
+		for _, size := range w.s.Nodes {
+			if size.Name == e.Target {
+				fewer := nodeObject(e.Target, max(0, size.Cores-e.N))
+				n.Status.Allocatable, n.Status.Capacity = fewer.Status.Allocatable, fewer.Status.Capacity
+			}
+		}
+	}
+	w.must(w.api.Update(nodes, n, ""))
+}
+
+// meddle does to a pod what the scheduler does not expect.
+func (w *world) meddle(kind string, p *corev1.Pod) {
+	switch kind {
+	case podDeleted:
+		w.must(w.api.Delete(memory.Pods, namespace, p.Name))
+	case podFailed:
+		if p.Spec.NodeName != "" {
+			p.Status.Phase = corev1.PodFailed
+			w.update(p)
+		}
+	case podTouched:
+		p.Annotations["touched"] = time.Now().String()
+		w.update(p)
+	case podBoundByElse:
+		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil {
+			return
+		}
+		for _, n := range w.room() {
+			if n.idle >= sizeOf(p) {
+				p.Spec.NodeName = n.name
+				w.update(p)
+				w.excuse(time.Now(), n.name)
+				return
+			}
+		}
+	}
+}
+
+func sizeOf(p *corev1.Pod) int {
+	return int(p.Spec.Containers[0].Resources.Requests.Cpu().Value())
+}
+
+// idle is a node that takes pods, and how many cores of it nobody has.
+type idle struct {
+	name string
+	idle int
+}
+
+// room returns the nodes that take pods, the emptiest first.
+func (w *world) room() []idle {
+	list, err := w.api.List(nodes, corev1.SchemeGroupVersion.WithKind("Node"), "")
+	if err != nil {
+		panic(err)
+	}
+	used := map[string]int{}
+	for _, p := range w.pods() {
+		if p.Spec.NodeName != "" && !finished(p) {
+			used[p.Spec.NodeName] += sizeOf(p)
+		}
+	}
+	var all []idle
+	for _, n := range list.(*corev1.NodeList).Items {
+		if !n.Spec.Unschedulable {
+			all = append(all, idle{n.Name, int(n.Status.Allocatable.Cpu().Value()) - used[n.Name]})
+		}
+	}
+	slices.SortFunc(all, func(a, b idle) int { return cmp.Or(b.idle-a.idle, cmp.Compare(a.name, b.name)) })
+	return all
+}
+
+// work does what kubelets and controllers do now.
+func (w *world) work() {
+	now := time.Now()
+	for _, s := range w.s.Nodes {
+		if back, ok := w.nodesBack[s.Name]; ok && !now.Before(back) {
+			delete(w.nodesBack, s.Name)
+			w.must(w.api.Remove(nodes, "", s.Name))
+			w.must(w.api.Add(nodeObject(s.Name, s.Cores)))
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		if back, ok := w.queuesBack[name]; ok && !now.Before(back) {
+			delete(w.queuesBack, name)
+			w.must(w.addQueue(name))
+		}
+	}
+	for _, p := range w.pods() {
+		w.kubelet(p, now)
+	}
+	for _, j := range w.s.Jobs {
+		w.control(w.jobs[j.Name], now)
+	}
+}
+
+// kubelet starts and ends pods.
+func (w *world) kubelet(p *corev1.Pod, now time.Time) {
+	l := w.jobs[p.Labels[jobLabel]]
+	switch {
+	case p.Spec.NodeName != "" && w.node(p.Spec.NodeName) == nil:
+		// What garbage collection does with pods of nodes that are gone.
+		w.must(w.api.Remove(memory.Pods, namespace, p.Name))
+	case p.DeletionTimestamp != nil:
+		if now.Sub(p.DeletionTimestamp.Time) >= 2*time.Second {
+			w.must(w.api.Remove(memory.Pods, namespace, p.Name))
+		}
+	case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending:
+		started := metav1.NewTime(now)
+		p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &started
+		w.update(p)
+	case p.Status.Phase == corev1.PodRunning && l.Lasts > 0 && now.Sub(p.Status.StartTime.Time) >= time.Duration(l.Lasts):
+		p.Status.Phase = corev1.PodSucceeded
+		w.update(p)
+	case p.Status.Phase == corev1.PodFailed:
+		w.must(w.api.Remove(memory.Pods, namespace, p.Name))
+	}
+}
+
+// control submits a job, and has as many pods of it there as are to be.
+func (w *world) control(l *life, now time.Time) {
+	if l.deleted || now.Sub(w.began) < time.Duration(l.At) {
+		return
+	}
+	if !l.submitted {
+		l.submitted = true
+		w.must(w.api.Add(groupOf(l)))
+	}
+	if !l.groupBack.IsZero() && !now.Before(l.groupBack) {
+		l.groupBack = time.Time{}
+		w.must(w.api.Add(groupOf(l)))
+	}
+	there := map[string]bool{}
+	on := 0
+	for _, p := range w.pods() {
+		if p.Labels[jobLabel] != l.Name {
+			continue
+		}
+		there[p.Labels[indexLabel]] = true
+		if p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed {
+			on++
+		}
+	}
+	l.whole = l.whole || on >= l.least
+	for i := range l.Size {
+		if !there[strconv.Itoa(i)] {
+			w.made++
+			w.must(w.api.Add(podObject(l, i, w.made)))
+		}
+	}
+}
+
+// remove deletes a job with all it has.
+func (w *world) remove(l *life) {
+	if !l.submitted || l.deleted {
+		return
+	}
+	l.deleted = true
+	w.must(w.api.Remove(groups, namespace, l.Name))
+	for _, p := range w.pods() {
+		if p.Labels[jobLabel] == l.Name {
+			w.must(w.api.Delete(memory.Pods, namespace, p.Name))
+		}
+	}
+}
+
+func groupOf(l *life) *volcano.PodGroup {
+	asks := cores(l.min * l.Cores)
+	return &volcano.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: l.Name},
+		Spec: volcano.PodGroupSpec{
+			MinMember: int32(l.min), Queue: l.Queue, PriorityClassName: l.Class, MinResources: &asks,
+		},
+		Status: volcano.PodGroupStatus{Phase: volcano.PodGroupPending},
+	}
+}
+
+func podObject(l *life, index, made int) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: fmt.Sprintf("%s-%d-%d", l.Name, index, made),
+			Labels:      map[string]string{jobLabel: l.Name, indexLabel: strconv.Itoa(index)},
+			Annotations: map[string]string{model.GroupNameAnnotation: l.Name, volcano.PodPreemptable: "true"},
+		},
+		Spec: corev1.PodSpec{
+			SchedulerName: schedulerName, PriorityClassName: l.Class, Priority: new(map[string]int32{"low": 1, "high": 1000}[l.Class]),
+			Containers: []corev1.Container{{Name: "work", Resources: corev1.ResourceRequirements{Requests: cores(l.Cores)}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+}
+
+// heal undoes what can be undone.
+func (w *world) heal() {
+	for name := range w.nodesBack {
+		w.nodesBack[name] = time.Now()
+	}
+	for name := range w.queuesBack {
+		w.queuesBack[name] = time.Now()
+	}
+	for _, l := range w.jobs {
+		if !l.groupBack.IsZero() {
+			l.groupBack = time.Now()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refusals = slices.DeleteFunc(w.refusals, func(r refusal) bool { return !r.until.IsZero() })
+}
