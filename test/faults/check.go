@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -63,7 +64,7 @@ func (w *world) standing(l *life) standing {
 // missing is how many more pods of a job have to be placed for it to get on; 0 if none can be.
 func (l *life) missing(s standing) int {
 	on := s.ended + s.placed
-	if s.waiting == 0 || on+s.waiting < l.min {
+	if s.waiting == 0 || on+s.waiting < l.min || l.Stuck != "" {
 		return 0
 	}
 	return max(1, l.min-on)
@@ -82,6 +83,9 @@ func (w *world) complaint() string {
 			return fmt.Sprintf("%s has %d pods on nodes, needs %d, and was never whole", l.Name, s.placed, l.min)
 		}
 		need := l.missing(s)
+		if phase := w.phase(l); phase == volcano.PodGroupPending && s.placed+s.ended >= l.min && s.placed > 0 {
+			return fmt.Sprintf("%s has its minimum of %d pods on nodes, and its PodGroup is %s", l.Name, l.min, phase)
+		}
 		if w.s.Conf == "plain" && need > 0 && !w.refusesForEver(l.Name) && places(room, l.Cores) >= need {
 			return fmt.Sprintf("%s waits though %d more pods of %d cores fit: %v", l.Name, need, l.Cores, room)
 		}
@@ -127,6 +131,15 @@ func (w *world) allFit(room []idle) string {
 		return ""
 	}
 	return fmt.Sprintf("%s waits though there is room for everybody", waits)
+}
+
+// phase is what the PodGroup of a job says.
+func (w *world) phase(l *life) volcano.PodGroupPhase {
+	o, err := w.api.Get(groups, namespace, l.Name)
+	if err != nil {
+		return ""
+	}
+	return o.(*volcano.PodGroup).Status.Phase
 }
 
 func (w *world) refusesForEver(job string) bool {

@@ -51,8 +51,8 @@ func play(t *testing.T, s *scenario) (o outcome) {
 		}
 		o.Failure = p.live()
 		o.Settled = duration(p.settled)
-		if p.process != nil {
-			p.process.kill(false)
+		for _, process := range p.processes {
+			process.kill(false)
 		}
 		// What was sent may still be under way, and time stands still once this returns.
 		time.Sleep(time.Minute)
@@ -65,14 +65,15 @@ func play(t *testing.T, s *scenario) (o outcome) {
 
 // life of a cluster and its schedulers.
 type playing struct {
-	s       *scenario
-	conf    *schedulerconfig.KubeSchedulerConfiguration
-	world   *world
-	wire    *wire
-	process *process
-	events  []event
-	// restart is when a scheduler starts again.
-	restart time.Time
+	s      *scenario
+	conf   *schedulerconfig.KubeSchedulerConfiguration
+	world  *world
+	wire   *wire
+	events []event
+	// processes are the schedulers that run, started is how many have been, restart when the next one starts if one is missing.
+	processes []*process
+	started   int
+	restart   time.Time
 	// placed is where pods were at the last look.
 	placed  map[types.UID]string
 	settled time.Duration
@@ -131,28 +132,32 @@ func (p *playing) step(began time.Time) string {
 	}
 	time.Sleep(time.Until(end))
 	synctest.Wait()
-	if p.process == nil && !time.Now().Before(p.restart) {
-		process, err := startProcess(p.wire, p.conf)
-		if err != nil {
-			return err.Error()
-		}
-		p.process = process
+	if err := p.supervise(); err != nil {
+		return err.Error()
 	}
 	p.world.work()
+	if failure := p.wire.hammered(); failure != "" {
+		return failure
+	}
 	return p.world.overcommitted(p.placed)
 }
 
 func (p *playing) happen(e event) {
 	switch e.Kind {
 	case crash:
-		if p.process == nil {
-			return
+		if i := p.acting(); i >= 0 {
+			p.world.happened[crash]++
+			p.end(i, e.N > 0)
+			p.restart = time.Now().Add(time.Duration(e.For))
 		}
-		p.world.happened[crash]++
-		p.process.kill(e.N > 0)
-		p.process, p.restart = nil, time.Now().Add(time.Duration(e.For))
-		for _, n := range p.s.Nodes {
-			p.world.excuse(time.Now(), n.Name)
+	case parted:
+		if i := p.acting(); i >= 0 {
+			p.world.happened[parted]++
+			until := time.Now().Add(time.Duration(e.For))
+			p.processes[i].line.part(until)
+			for _, n := range p.s.Nodes {
+				p.world.excuse(until, n.Name)
+			}
 		}
 	case watchDropped, watchExpired:
 		p.world.happened[e.Kind]++
@@ -173,8 +178,44 @@ func (p *playing) happen(e event) {
 
 // complaint says what is not as it should be by now.
 func (p *playing) complaint() string {
-	if complaint := p.world.complaint(); complaint != "" || p.process == nil {
+	i := p.acting()
+	if complaint := p.world.complaint(); complaint != "" || i < 0 {
 		return complaint
 	}
-	return p.world.differs(p.process.engine.State)
+	return p.world.differs(p.processes[i].engine.State)
+}
+
+// acting is which process acts; negative if none does.
+func (p *playing) acting() int {
+	return slices.IndexFunc(p.processes, func(p *process) bool { return closed(p.leading) && !closed(p.lost) })
+}
+
+// end kills a process.
+func (p *playing) end(i int, orphans bool) {
+	p.processes[i].kill(orphans)
+	p.processes = slices.Delete(p.processes, i, i+1)
+	for _, n := range p.s.Nodes {
+		p.world.excuse(time.Now(), n.Name)
+	}
+}
+
+// supervise ends what has lost its lease, and has as many processes run as are to.
+func (p *playing) supervise() error {
+	if i := slices.IndexFunc(p.processes, func(p *process) bool { return closed(p.lost) }); i >= 0 {
+		p.world.happened["lease-lost"]++
+		p.end(i, false)
+	}
+	wanted := 1
+	if p.s.Standby {
+		wanted = 2
+	}
+	for len(p.processes) < wanted && !time.Now().Before(p.restart) {
+		p.started++
+		process, err := startProcess(p.wire, p.conf, fmt.Sprintf("scheduler-%d", p.started), p.s.Standby)
+		if err != nil {
+			return err
+		}
+		p.processes = append(p.processes, process)
+	}
+	return nil
 }

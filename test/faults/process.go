@@ -6,10 +6,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
@@ -62,13 +66,18 @@ type process struct {
 	engine *engine.Engine
 	sched  *scheduler.Scheduler
 	cancel context.CancelFunc
-	ended  chan struct{}
+	// leading is closed when it begins to act, lost when it is no longer to, ended when nothing of it runs.
+	leading, lost, ended chan struct{}
 }
 
-// startProcess starts a scheduler. It is under way when this returns, and may still wait for its informers.
-func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration) (*process, error) {
+// startProcess starts a scheduler. It is under way when this returns, and may still wait for its informers, or for the lease if there is an
+// election.
+func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, name string, election bool) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{line: &line{wire: w, dead: make(chan struct{})}, engine: engine.New(), cancel: cancel, ended: make(chan struct{})}
+	p := &process{
+		line: &line{wire: w, dead: make(chan struct{})}, engine: engine.New(), cancel: cancel,
+		leading: make(chan struct{}), lost: make(chan struct{}), ended: make(chan struct{}),
+	}
 	config := memory.Config(p.line)
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -95,13 +104,46 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration) (*p
 		informers.StartWithContext(ctx)
 		informers.WaitForCacheSyncWithContext(ctx)
 		if p.sched.WaitForHandlersSync(ctx) == nil {
-			p.sched.Run(ctx)
+			p.act(ctx, kube, name, election)
 		}
 		<-ctx.Done()
 		p.engine.Writer.Close()
 		informers.Shutdown()
 	}()
 	return p, nil
+}
+
+// act schedules, as soon as the process leads.
+func (p *process) act(ctx context.Context, kube kubernetes.Interface, name string, election bool) {
+	if !election {
+		close(p.leading)
+		p.sched.Run(ctx)
+		return
+	}
+	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "caldera-system", Name: "caldera-scheduler"}, Client: kube.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
+		},
+		// Upstream's defaults.
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				close(p.leading)
+				p.sched.Run(ctx)
+			},
+			OnStoppedLeading: func() { close(p.lost) },
+		},
+	})
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // kill ends the scheduler as a crash does: nothing of what it does from now on reaches anybody. With orphans, what it had sent does.

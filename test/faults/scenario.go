@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,11 +21,13 @@ type scenario struct {
 	// Conf names the configuration of the scheduler; see confs.
 	Conf string `json:"conf"`
 	// Slow: now and then a request or a piece of news takes a second, not milliseconds.
-	Slow   bool     `json:"slow,omitempty"`
-	Nodes  []node   `json:"nodes"`
-	Jobs   []job    `json:"jobs"`
-	Events []event  `json:"events"`
-	Faults []outage `json:"faults"`
+	Slow bool `json:"slow,omitempty"`
+	// Standby: there are two schedulers, of which one leads.
+	Standby bool     `json:"standby,omitempty"`
+	Nodes   []node   `json:"nodes"`
+	Jobs    []job    `json:"jobs"`
+	Events  []event  `json:"events"`
+	Faults  []outage `json:"faults"`
 }
 
 // node is a node of so many cores.
@@ -45,7 +48,20 @@ type job struct {
 	Class string   `json:"class"`
 	// Lasts is how long a pod runs; 0: for ever.
 	Lasts duration `json:"lasts,omitempty"`
+	// Stuck is why it can never run, one of hopeless; empty if it can.
+	Stuck string `json:"stuck,omitempty"`
 }
+
+// The ways in which jobs can never run.
+const (
+	noClaim  = "claim"  // its pods name a resource claim that does not exist
+	noVolume = "volume" // they name a volume claim that does not exist
+	noNode   = "node"   // no node has the label they select
+	gated    = "gate"   // they have a scheduling gate that nobody opens
+	tooLarge = "large"  // they ask for more than can be counted
+)
+
+var hopeless = []string{noClaim, noVolume, noNode, gated, tooLarge}
 
 // event is something that happens to the cluster, or to the scheduler's process.
 type event struct {
@@ -86,7 +102,8 @@ func (d *duration) UnmarshalJSON(data []byte) error {
 
 // The events. Those of the process come first.
 const (
-	crash          = "crash"           // the scheduler dies, and another one starts For later; with N the requests it had sent arrive
+	crash          = "crash"           // the scheduler that acts dies, and another one starts For later; with N the requests it had sent arrive
+	parted         = "parted"          // it cannot reach the API server For so long; with a standby it loses its lease, and ends
 	watchDropped   = "watch-dropped"   // the watches of a resource break
 	watchExpired   = "watch-expired"   // they break, and what happened since is not known any more
 	watchDelayed   = "watch-delayed"   // nothing of a resource is delivered For so long
@@ -119,7 +136,7 @@ var failures = []string{refused, overloaded, conflicted, unreached, answerLost, 
 
 // kinds are the events that are drawn; what is there twice happens more often.
 var kinds = []string{
-	crash, crash, watchDropped, watchExpired, watchDelayed, watchDelayed, bindsRefused, evictsRefused, nodeLost, nodeCordoned, nodeShrunk, podDeleted,
+	crash, crash, parted, watchDropped, watchExpired, watchDelayed, watchDelayed, bindsRefused, evictsRefused, nodeLost, nodeCordoned, nodeShrunk, podDeleted,
 	podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted, queueClosed,
 }
 
@@ -135,7 +152,7 @@ const trouble = 3 * time.Minute
 // draw makes a scenario of a seed. Each draws its own mix: most of them have a few kinds of trouble, and not all.
 func draw(seed uint64) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
-	s := &scenario{Seed: seed, Conf: []string{"plain", "plain", "queues"}[r.IntN(3)], Slow: r.IntN(3) == 0}
+	s := &scenario{Seed: seed, Conf: []string{"plain", "plain", "queues"}[r.IntN(3)], Slow: r.IntN(3) == 0, Standby: r.IntN(4) == 0}
 	for i := range 2 + r.IntN(4) {
 		s.Nodes = append(s.Nodes, node{Name: fmt.Sprintf("node-%d", i), Cores: 2 + r.IntN(7)})
 	}
@@ -157,13 +174,19 @@ func draw(seed uint64) *scenario {
 		if i > 0 && r.IntN(4) == 0 {
 			j.At = s.Jobs[i-1].At
 		}
+		if r.IntN(8) == 0 {
+			j.Stuck = hopeless[r.IntN(len(hopeless))]
+		}
 		s.Jobs = append(s.Jobs, j)
 	}
 	s.drawEvents(r, at)
 	for range r.IntN(12) {
-		s.Faults = append(s.Faults, outage{
-			Request: requests[r.IntN(len(requests))], Nth: int(r.ExpFloat64() * 6), Kind: failures[r.IntN(len(failures))],
-		})
+		o := outage{Request: requests[r.IntN(len(requests))], Nth: int(r.ExpFloat64() * 6), Kind: failures[r.IntN(len(failures))]}
+		if strings.HasPrefix(o.Request, "list ") || strings.HasSuffix(o.Request, "/eviction") {
+			// There are few of them.
+			o.Nth = r.IntN(2)
+		}
+		s.Faults = append(s.Faults, o)
 	}
 	return s
 }
@@ -210,6 +233,9 @@ func (s *scenario) check() error {
 	for i, j := range s.Jobs {
 		if j.Size < 1 || j.Min < 0 || j.Cores < 1 {
 			return fmt.Errorf("jobs[%d] has size %d, min %d and cores %d: the first and the last must be at least 1, min at least 0", i, j.Size, j.Min, j.Cores)
+		}
+		if j.Stuck != "" && !slices.Contains(hopeless, j.Stuck) {
+			return fmt.Errorf("jobs[%d].stuck is %q: use one of %v, or nothing", i, j.Stuck, hopeless)
 		}
 	}
 	for i, e := range s.Events {

@@ -43,6 +43,8 @@ type wire struct {
 	hits map[string]int
 	// healed: nothing fails any more.
 	healed bool
+	// second counts what has been asked of each object since the last look.
+	second map[string]int
 	// watches are those that are on, by resource.
 	watches map[*stream]bool
 	// stalled is until when nothing of a resource is delivered.
@@ -53,7 +55,7 @@ type wire struct {
 
 func newWire(s *scenario, server *memory.Server) *wire {
 	return &wire{
-		s: s, server: server, began: time.Now(), sent: map[string]int{}, hits: map[string]int{}, watches: map[*stream]bool{}, stalled: map[string]time.Time{},
+		s: s, server: server, began: time.Now(), sent: map[string]int{}, hits: map[string]int{}, second: map[string]int{}, watches: map[*stream]bool{}, stalled: map[string]time.Time{},
 	}
 }
 
@@ -63,6 +65,26 @@ type line struct {
 	// dead is closed when the process is; orphans: what it had sent by then still arrives.
 	dead    chan struct{}
 	orphans bool
+	// apart is until when nothing reaches the API server, nor comes from there; guarded by the wire's lock.
+	apart time.Time
+}
+
+// part cuts the line for a while.
+func (l *line) part(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apart = until
+	for s := range l.watches {
+		if s.line == l {
+			s.cut()
+		}
+	}
+}
+
+func (l *line) parted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.healed && time.Now().Before(l.apart)
 }
 
 // pick draws one of so many for a thing that happens: the same in each run of a scenario, whatever else happens.
@@ -101,6 +123,9 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := l.travel(r.Context(), there); err != nil {
 		return nil, err
 	}
+	if l.parted() {
+		return nil, errCut
+	}
 	if response, err := l.refuse(r, info, fault); response != nil || err != nil {
 		return response, err
 	}
@@ -109,7 +134,11 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(l.lost(fault), l.travel(r.Context(), back)); err != nil {
+	err = errors.Join(l.lost(fault), l.travel(r.Context(), back))
+	if err == nil && l.parted() {
+		err = errCut
+	}
+	if err != nil {
 		response.Body.Close() //nolint:errcheck,gosec // it is in memory
 		return nil, err
 	}
@@ -125,6 +154,7 @@ func (w *wire) count(kind, object string) (nth int, fault string) {
 	defer w.mu.Unlock()
 	nth, ofKind := w.sent[object], w.sent[kind]
 	w.sent[object]++
+	w.second[object]++
 	w.sent[kind]++
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s", time.Since(w.began), object)
@@ -142,6 +172,26 @@ func (w *wire) count(kind, object string) (nth int, fault string) {
 		}
 	}
 	return nth, ""
+}
+
+// mostASecond is how often the same may be asked of an object in a second, by all processes together; client-go repeats some requests.
+const mostASecond = 20
+
+// hammered says what has been asked of an object too often since the last look, a second ago; empty if nothing was.
+func (w *wire) hammered() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	worst := ""
+	for object, times := range w.second {
+		if times > mostASecond && (worst == "" || times > w.second[worst]) {
+			worst = object
+		}
+	}
+	if worst != "" {
+		return fmt.Sprintf("%q was sent %d times in a second", worst, w.second[worst])
+	}
+	clear(w.second)
+	return ""
 }
 
 // travel lets time pass, unless the client gives up or dies before. Of one that dies, what was sent may arrive.
@@ -239,6 +289,7 @@ func (w *wire) cut(resource string) {
 
 // stream is a watch on its way to the scheduler.
 type stream struct {
+	line     *line
 	resource string
 	from     io.ReadCloser
 	to       *io.PipeReader
@@ -260,7 +311,7 @@ func (s *stream) Close() error {
 // follow passes on what a watch says, late.
 func (l *line) follow(ctx context.Context, resource, name string, from io.ReadCloser) io.ReadCloser {
 	to, in := io.Pipe()
-	s := &stream{resource: resource, from: from, to: to, broken: make(chan struct{})}
+	s := &stream{line: l, resource: resource, from: from, to: to, broken: make(chan struct{})}
 	l.mu.Lock()
 	l.watches[s] = true
 	l.mu.Unlock()

@@ -286,7 +286,7 @@ func (w *world) meddle(kind string, p *corev1.Pod) {
 		p.Annotations["touched"] = time.Now().String()
 		w.update(p)
 	case podBoundByElse:
-		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil {
+		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 {
 			return
 		}
 		for _, n := range w.room() {
@@ -438,7 +438,7 @@ func groupOf(l *life) *volcano.PodGroup {
 }
 
 func podObject(l *life, index, made int) *corev1.Pod {
-	return &corev1.Pod{
+	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: fmt.Sprintf("%s-%d-%d", l.Name, index, made),
 			Labels:      map[string]string{jobLabel: l.Name, indexLabel: strconv.Itoa(index)},
@@ -450,6 +450,20 @@ func podObject(l *life, index, made int) *corev1.Pod {
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
+	switch l.Stuck {
+	case noClaim:
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: new("nowhere")}}
+	case noVolume:
+		claim := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "nowhere"}
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}}}
+	case noNode:
+		p.Spec.NodeSelector = map[string]string{"nobody": "has"}
+	case gated:
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "nobody.opens/this"}}
+	case tooLarge:
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("5Ei")
+	}
+	return p
 }
 
 // heal undoes what can be undone.
