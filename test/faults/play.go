@@ -28,6 +28,8 @@ type outcome struct {
 	Settled duration `json:"settled"`
 	// Seen counts the faults that hit something and the events that came to pass.
 	Seen map[string]int `json:"seen"`
+	// Turns counts how turns ended.
+	Turns map[string]int `json:"turns"`
 	// Bound and Evicted are how many pods were.
 	Bound   int `json:"bound"`
 	Evicted int `json:"evicted"`
@@ -39,6 +41,11 @@ type outcome struct {
 func play(t *testing.T, s *scenario) (o outcome) {
 	o.Seed = s.Seed
 	conf, err := configOf(s.Conf)
+	if err != nil {
+		o.Failure = err.Error()
+		return o
+	}
+	before, err := counters()
 	if err != nil {
 		o.Failure = err.Error()
 		return o
@@ -60,6 +67,20 @@ func play(t *testing.T, s *scenario) (o outcome) {
 		o.Seen = maps.Clone(p.wire.hits)
 		maps.Copy(o.Seen, p.world.happened)
 	})
+	after, err := counters()
+	o.Turns = map[string]int{}
+	for what, times := range after {
+		if times > before[what] {
+			o.Turns[what] = times - before[what]
+		}
+	}
+	switch {
+	case o.Failure != "":
+	case err != nil:
+		o.Failure = err.Error()
+	case o.Turns[swept] > 0:
+		o.Failure = fmt.Sprintf("%d jobs were placed by a sweep: what should have woken them did not", o.Turns[swept])
+	}
 	return o
 }
 

@@ -14,13 +14,17 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
 
@@ -160,4 +164,48 @@ func prepare() {
 	utilruntime.ReallyCrash = true
 	// The other handlers space errors out by a clock that is not the bubble's.
 	utilruntime.ErrorHandlers = nil
+	metrics.Register(nobody{})
 }
+
+// nobody has no queues: those of the bubbles come and go.
+type nobody struct{}
+
+// Figures implements metrics.Source.
+func (nobody) Figures() []dispatch.QueueFigures { return nil }
+
+// Shares implements metrics.Source.
+func (nobody) Shares() map[model.JobKey]float64 { return nil }
+
+// Waiting implements metrics.Source.
+func (nobody) Waiting() []dispatch.Waiting { return nil }
+
+// counters are what the scheduler's own metrics have counted in this process: how turns ended, and how many jobs were placed by a sweep.
+func counters() (map[string]int, error) {
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("reading the scheduler's metrics: %w", err)
+	}
+	counted := map[string]int{}
+	for _, f := range families {
+		switch f.GetName() {
+		case "caldera_turns_total":
+			for _, m := range f.GetMetric() {
+				counted[turn+m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
+			}
+		case "caldera_sweep_placed_total":
+			counted[swept] = int(f.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+	return counted, nil
+}
+
+// results are how turns can end, as counters names them.
+var results = []string{
+	turn + string(dispatch.TurnPlaced), turn + string(dispatch.TurnRefused), turn + string(dispatch.TurnPipelined), turn + string(dispatch.TurnRepeated),
+	turn + string(dispatch.TurnBroken), turn + string(dispatch.TurnErrored), turn + string(dispatch.TurnChanged),
+}
+
+const turn = "turn "
+
+// swept counts jobs that were placed though nothing seemed to have happened.
+const swept = "placed by a sweep"

@@ -34,6 +34,8 @@ type found struct {
 	Failed map[string]outcome `json:"failed"`
 	// Seen is how often each fault has hit, and each event has come to pass.
 	Seen map[string]int `json:"seen"`
+	// Turns is how turns ended.
+	Turns map[string]int `json:"turns"`
 	// Repeated is how many were played twice, and Same how many of these came out the same.
 	Repeated int `json:"repeated"`
 	Same     int `json:"same"`
@@ -48,7 +50,7 @@ type found struct {
 // run plays scenarios, some at a time.
 func run(ctx context.Context, program string, o options, progress io.Writer) (*found, error) {
 	began := time.Now()
-	all := &found{Failed: map[string]outcome{}, Seen: map[string]int{}}
+	all := &found{Failed: map[string]outcome{}, Seen: map[string]int{}, Turns: map[string]int{}}
 	var mu sync.Mutex
 	seeds := make(chan int)
 	workers, ctx := errgroup.WithContext(ctx)
@@ -121,6 +123,9 @@ func (f *found) add(o outcome) {
 	for what, times := range o.Seen {
 		f.Seen[what] += times
 	}
+	for result, times := range o.Turns {
+		f.Turns[result] += times
+	}
 }
 
 // keep writes a scenario that failed to a file, and what is left of it when it is cut down.
@@ -189,13 +194,18 @@ func (f *found) unseen() []string {
 	for _, kind := range kinds {
 		can[kind] = true
 	}
+	for _, result := range results {
+		can[result] = true
+	}
 	for _, request := range requests {
 		for _, kind := range failures {
 			can[kind+" at "+request] = true
 		}
 	}
-	for what := range f.Seen {
-		delete(can, what)
+	for _, seen := range []map[string]int{f.Seen, f.Turns} {
+		for what := range seen {
+			delete(can, what)
+		}
 	}
 	return slices.Sorted(maps.Keys(can))
 }
