@@ -17,10 +17,14 @@ import (
 )
 
 // How long, and how often, the scheduler's cache is waited for to take in an event. A pod that was deleted while it waited to
-// bind stays there until its cycle ends, which may take minutes.
+// bind stays there until its cycle ends, which may take minutes. Where the connection by which the cache learns was lost, and not that of
+// the model, it may be behind for as long: then it is looked again now and then, for nobody is told when it has caught up.
 const (
 	lagPatience = time.Second
 	lagLooks    = 100
+	lagMemory   = time.Minute
+	// mostExpected bounds what is remembered; the oldest is forgotten first.
+	mostExpected = 4096
 )
 
 // lag is the room that the model knows of and the scheduler's cache, which learns of the same events by itself, may not. A
@@ -52,7 +56,7 @@ func (l *lag) notify(c model.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	stale := 0
-	for stale < len(l.expected) && now.Sub(l.expected[stale].since) > lagPatience {
+	for stale < len(l.expected) && now.Sub(l.expected[stale].since) > lagMemory {
 		stale++
 	}
 	l.expected = slices.Delete(l.expected, 0, stale)
@@ -62,24 +66,32 @@ func (l *lag) notify(c model.Change) {
 	for _, n := range c.Nodes {
 		l.expected = append(l.expected, expectation{node: n.Name, version: n.ResourceVersion, since: now})
 	}
+	if more := len(l.expected) - mostExpected; more > 0 {
+		l.expected = slices.Delete(l.expected, 0, more)
+	}
 }
 
-// behind reports whether a snapshot of the cache lacks some of it, on a node that concerns the caller. What the model has learned of since the snapshot was taken does not
-// count.
-func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) (behind bool) {
+// behind reports whether a snapshot of the cache lacks some of it, on a node that concerns the caller: late if it has lacked that for long. What
+// the model has learned of since the snapshot was taken does not count.
+func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) (behind, late bool) {
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expected = slices.DeleteFunc(l.expected, func(e expectation) bool {
-		return e.looks == lagLooks || now.Sub(e.since) > lagPatience || l.met(e, snapshot)
+		return now.Sub(e.since) > lagMemory || l.met(e, snapshot)
 	})
 	for i := range l.expected {
-		if e := &l.expected[i]; !e.since.After(taken) && concerns(e.node) {
+		e := &l.expected[i]
+		switch {
+		case e.since.After(taken) || !concerns(e.node):
+		case e.looks < lagLooks && now.Sub(e.since) <= lagPatience:
 			e.looks++
 			behind = true
+		default:
+			late = true
 		}
 	}
-	return behind
+	return behind, late
 }
 
 // met reports whether a snapshot shows what is expected. A pod that lost its reservation may have got one on the same node since.

@@ -54,11 +54,11 @@ func TestACacheIsBehindUntilItShowsTheRoom(t *testing.T) {
 			l := lag{clock: clocktesting.NewFakePassiveClock(learned), task: func(types.UID) *model.Task { return c.task }}
 			l.notify(c.change)
 			snapshot := cache.NewSnapshot(c.pods, c.nodes).NodeInfos()
-			if l.behind(snapshot, learned.Add(-time.Millisecond), anyNode) {
+			if behind, late := l.behind(snapshot, learned.Add(-time.Millisecond), anyNode); behind || late {
 				t.Error("behind with what happened after the snapshot was taken")
 			}
-			if got := l.behind(snapshot, learned, anyNode); got != c.want {
-				t.Errorf("behind: %t, want %t", got, c.want)
+			if got, late := l.behind(snapshot, learned, anyNode); got != c.want || late {
+				t.Errorf("behind: %t, late: %t, want %t and not late", got, late, c.want)
 			}
 		})
 	}
@@ -76,23 +76,34 @@ func TestACacheIsNotWaitedForWithoutEnd(t *testing.T) {
 	l := lag{clock: clock, task: func(types.UID) *model.Task { return nil }}
 	l.notify(left)
 	for range lagLooks {
-		if !l.behind(snapshot, clock.Now(), anyNode) {
+		if behind, late := l.behind(snapshot, clock.Now(), anyNode); !behind || late {
 			t.Fatal("not waited for")
 		}
 	}
-	if l.behind(snapshot, clock.Now(), anyNode) {
-		t.Errorf("waited for after %d plans", lagLooks)
+	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || !late {
+		t.Errorf("after %d plans it is waited for: %t, and looked at now and then: %t", lagLooks, behind, late)
 	}
 
+	l = lag{clock: clock, task: func(types.UID) *model.Task { return nil }}
 	l.notify(left)
 	clock.SetTime(clock.Now().Add(lagPatience + time.Millisecond))
-	if l.behind(snapshot, clock.Now(), anyNode) {
-		t.Error("waited for after the time is over")
+	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || !late {
+		t.Errorf("after %s it is waited for: %t, and looked at now and then: %t", lagPatience, behind, late)
+	}
+	clock.SetTime(clock.Now().Add(lagMemory))
+	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || late {
+		t.Errorf("after %s it is waited for: %t, and looked at now and then: %t", lagMemory, behind, late)
 	}
 	l.notify(left)
-	clock.SetTime(clock.Now().Add(lagPatience + time.Millisecond))
+	clock.SetTime(clock.Now().Add(lagMemory + time.Millisecond))
 	l.notify(left)
 	if n := len(l.expected); n != 1 {
 		t.Errorf("%d expectations are kept, want the one whose time is not over", n)
+	}
+	for range 2 * mostExpected {
+		l.notify(left)
+	}
+	if n := len(l.expected); n != mostExpected {
+		t.Errorf("%d expectations are kept, want %d at most", n, mostExpected)
 	}
 }

@@ -34,8 +34,8 @@ func (e *Engine) ReservationCanFail(pod *corev1.Pod) bool {
 }
 
 // Behind reports whether a snapshot of the scheduler's cache lacks room that the model knew of when it was taken, on a node that concerns
-// the turn, so that one which was refused by it is to be planned again.
-func (e *Engine) Behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) bool {
+// the turn, so that one which was refused by it is to be planned again: at once, or, if it is late, after a while.
+func (e *Engine) Behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) (behind, late bool) {
 	return e.lag.behind(snapshot, taken, concerns)
 }
 

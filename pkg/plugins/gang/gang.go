@@ -217,13 +217,13 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
 	case len(plan.Placements) == 0:
 		message := pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message
-		stale := pl.behind(pod, began)
-		if stale && pl.engine.Dispatcher.Repeat(pod.UID) {
+		behind, late := pl.behind(pod, began)
+		if behind && pl.engine.Dispatcher.Repeat(pod.UID) {
 			logger.V(4).Info("Job is planned again: the scheduler's cache is behind", "job", job.Key)
 			return "", fwk.NewStatus(fwk.Unschedulable, message)
 		}
 		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Text())
-		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner, Doubts: plan.Doubts, Stale: stale})
+		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner, Doubts: plan.Doubts, Stale: behind || late})
 		return "", fwk.NewStatus(fwk.Unschedulable, message)
 	}
 	if reason, again := pl.engine.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
@@ -243,7 +243,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 }
 
 // behind reports whether the scheduler's cache lacks room that may be of use to the turn that a pod leads, and was there when it began.
-func (pl *Gang) behind(lead *corev1.Pod, began time.Time) bool {
+func (pl *Gang) behind(lead *corev1.Pod, began time.Time) (behind, late bool) {
 	return pl.engine.Behind(pl.handle.SnapshotSharedLister().NodeInfos(), began, func(node string) bool {
 		return pl.engine.Dispatcher.Concerns(lead.UID, node)
 	})
