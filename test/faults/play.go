@@ -84,7 +84,7 @@ func play(t *testing.T, s *scenario) (o outcome) {
 	return o
 }
 
-// life of a cluster and its schedulers.
+// playing is a scenario that is being played: a cluster, and the schedulers that run.
 type playing struct {
 	s      *scenario
 	conf   *schedulerconfig.KubeSchedulerConfiguration
@@ -96,7 +96,8 @@ type playing struct {
 	started   int
 	restart   time.Time
 	// placed is where pods were at the last look.
-	placed  map[types.UID]string
+	placed map[types.UID]string
+	// settled is how long the cluster took to come to rest.
 	settled time.Duration
 }
 

@@ -105,6 +105,9 @@ func (w *wire) latency(what string, nth int) time.Duration {
 
 // RoundTrip implements http.RoundTripper.
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	if closed(l.dead) {
+		return nil, errCut
+	}
 	info, err := l.server.Info(r)
 	if err != nil {
 		return nil, err
@@ -199,39 +202,19 @@ func (l *line) travel(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-l.dead:
-		if l.orphans {
-			<-timer.C
-			return nil
-		}
-		return errCut
-	default:
-	}
-	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		if l.died() && l.orphans {
-			<-timer.C
-			return nil
-		}
-		return context.Cause(ctx)
 	case <-l.dead:
-		if l.orphans {
-			<-timer.C
-			return nil
-		}
+	}
+	switch {
+	case !closed(l.dead):
+		return context.Cause(ctx)
+	case !l.orphans:
 		return errCut
 	}
-}
-
-func (l *line) died() bool {
-	select {
-	case <-l.dead:
-		return true
-	default:
-		return false
-	}
+	<-timer.C
+	return nil
 }
 
 // refuse is the answer to a request that comes to nothing; nil if it does not.
