@@ -21,6 +21,8 @@ type node struct {
 	known       bool
 	allocatable resource.Vector
 	used        resource.Vector
+	// excess is what its pods ask for beyond what it has; nothing while it is not known.
+	excess resource.Vector
 	// object is the node as last seen, nil while it is not known.
 	object *corev1.Node
 }
@@ -31,14 +33,17 @@ type Totals struct {
 	Allocatable resource.Vector
 	// Used is what all pods on the nodes ask for, those of other schedulers included.
 	Used resource.Vector
+	// Excess is what the pods on nodes that have shrunk ask for beyond what these have.
+	Excess resource.Vector
 	// Largest is the greatest allocatable amount of each resource on any one node.
 	Largest resource.Vector
 }
 
-// Idle is what the pods on the nodes leave.
+// Idle is what the pods on the nodes leave. What is wanting on one node is not wanting on the others.
 func (t Totals) Idle() resource.Vector {
 	idle := t.Allocatable.Clone()
 	idle.Sub(t.Used)
+	idle.Add(t.Excess)
 	return idle
 }
 
@@ -120,6 +125,7 @@ type ledger struct {
 	count       int
 	allocatable resource.Vector
 	used        resource.Vector
+	excess      resource.Vector
 	// largest is nil when it has to be computed again.
 	largest resource.Vector
 	// leaving are the pods that terminate.
@@ -171,7 +177,22 @@ func (l *ledger) setNode(object *corev1.Node) (helps bool) {
 	l.largest = nil
 	helps = !n.known || allocatable.Exceeding(n.allocatable) != nil || placementChanged(n.object, object)
 	n.known, n.allocatable, n.object = true, allocatable, object
+	l.weigh(n)
 	return helps
+}
+
+// weigh brings up to date what the pods on a node ask for beyond what it has.
+func (l *ledger) weigh(n *node) {
+	var excess resource.Vector
+	if n.known {
+		excess = n.used.Exceeding(n.allocatable)
+	}
+	if len(n.excess) == 0 && len(excess) == 0 {
+		return
+	}
+	l.excess.Sub(n.excess)
+	l.excess.Add(excess)
+	n.excess = excess
 }
 
 // placementChanged reports whether anything but the amounts changed that decides which pods a node takes.
@@ -192,6 +213,7 @@ func (l *ledger) removeNode(name string) {
 	l.used.Sub(n.used)
 	l.largest = nil
 	n.known, n.allocatable, n.object = false, nil, nil
+	l.weigh(n)
 	l.forgetEmpty(name, n)
 }
 
@@ -224,6 +246,7 @@ func (l *ledger) hold(uid types.UID, h holding) Event {
 	n.used.Add(h.request)
 	if n.known {
 		l.used.Add(h.request)
+		l.weigh(n)
 	}
 	if had {
 		return RoomMade | PodPlaced
@@ -249,6 +272,7 @@ func (l *ledger) drop(uid types.UID) (node string, held bool) {
 	n.used.Sub(h.request)
 	if n.known {
 		l.used.Sub(h.request)
+		l.weigh(n)
 	}
 	l.forgetEmpty(h.node, n)
 	return h.node, true
@@ -261,5 +285,5 @@ func (l *ledger) totals() Totals {
 			l.largest.Max(n.allocatable)
 		}
 	}
-	return Totals{Nodes: l.count, Allocatable: l.allocatable.Clone(), Used: l.used.Clone(), Largest: l.largest}
+	return Totals{Nodes: l.count, Allocatable: l.allocatable.Clone(), Used: l.used.Clone(), Excess: l.excess.Clone(), Largest: l.largest}
 }

@@ -157,11 +157,41 @@ func TestIdleIsWhatIsLeft(t *testing.T) {
 	state.UpsertNode(newNode("node-0", having("cpu", "2", "x/gpu", "4", "pods", "10")))
 	state.UpsertPod(newPod("run", running, asking("cpu", "3")))
 	totals := state.Totals()
-	if got, want := totals.Idle().String(), "cpu=-1 pods=9 x/gpu=4"; got != want {
+	if got, want := totals.Idle().String(), "cpu=0 pods=9 x/gpu=4"; got != want {
 		t.Errorf("idle is %q, want %q", got, want)
 	}
 	want := sums{Nodes: 1, Allocatable: "cpu=2 pods=10 x/gpu=4", Used: "cpu=3 pods=1", Largest: "cpu=2 pods=10 x/gpu=4"}
 	if diff := cmp.Diff(want, sumsOf(totals)); diff != "" {
 		t.Errorf("asking what is idle changed the totals (-want,+got)\n%s", diff)
 	}
+}
+
+// TestWhatIsWantingOnOneNodeIsNotOnOthers: nodes shrink and go while pods are on them.
+func TestWhatIsWantingOnOneNodeIsNotOnOthers(t *testing.T) {
+	state := model.NewState()
+	idle := func(want string) {
+		t.Helper()
+		if got := present(state.Totals().Idle()); got != want {
+			t.Errorf("idle is %q, want %q", got, want)
+		}
+	}
+	node := func(name, cpu string) { state.UpsertNode(newNode(name, having("cpu", cpu))) }
+	for _, name := range []string{"a", "b"} {
+		state.UpsertPod(newPod(name, running, on("shrinks"), asking("cpu", "3")))
+	}
+	node("shrinks", "8")
+	node("other", "4")
+	idle("cpu=6")
+	node("shrinks", "2")
+	idle("cpu=4")
+	state.DeletePod("a")
+	idle("cpu=4")
+	node("shrinks", "4")
+	idle("cpu=5")
+	node("shrinks", "1")
+	state.DeleteNode("shrinks")
+	idle("cpu=4")
+	node("shrinks", "2")
+	state.DeletePod("b")
+	idle("cpu=6")
 }
