@@ -6,6 +6,7 @@ package gang_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +15,15 @@ import (
 
 // ending is a plugin that ends the context at one of its calls.
 type ending struct {
-	calls, last int
-	end         context.CancelFunc
+	calls atomic.Int32
+	last  int32
+	end   context.CancelFunc
 }
 
 func (pl *ending) Name() string { return "Ending" }
 
 func (pl *ending) call() {
-	if pl.calls++; pl.calls == pl.last {
+	if pl.calls.Add(1) == pl.last {
 		pl.end()
 	}
 }
@@ -41,7 +43,7 @@ func (pl *ending) ScoreExtensions() fwk.ScoreExtensions { return nil }
 // TestAPlanWhoseContextEndsFails ends it at every call of a plugin: nodes that nobody has looked at any more are not taken, and a scheduler
 // that is told to stop does not crash.
 func TestAPlanWhoseContextEndsFails(t *testing.T) {
-	for last := 1; ; last++ {
+	for last := int32(1); ; last++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		pl := &ending{last: last, end: cancel}
 		w := newWorld(t, nodeShapes{{count: 40, cpu: "1", memory: "32Gi"}}, nil, pl)
@@ -50,7 +52,7 @@ func TestAPlanWhoseContextEndsFails(t *testing.T) {
 		cancel()
 		if !ended {
 			if err != nil || len(plan.Placements) != 3 || last < 40 {
-				t.Errorf("with a context that does not end, %d are placed after %d calls: %v", len(plan.Placements), pl.calls, err)
+				t.Errorf("with a context that does not end, %d are placed after %d calls: %v", len(plan.Placements), pl.calls.Load(), err)
 			}
 			return
 		}
