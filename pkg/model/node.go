@@ -21,7 +21,7 @@ type node struct {
 	known       bool
 	allocatable resource.Vector
 	used        resource.Vector
-	// excess is what its pods ask for beyond what it has; nothing while it is not known.
+	// excess is the sum of its pods' requests above its allocatable amounts; empty while the node is not known.
 	excess resource.Vector
 	// object is the node as last seen, nil while it is not known.
 	object *corev1.Node
@@ -33,13 +33,13 @@ type Totals struct {
 	Allocatable resource.Vector
 	// Used is what all pods on the nodes ask for, those of other schedulers included.
 	Used resource.Vector
-	// Excess is what the pods on nodes that have shrunk ask for beyond what these have.
+	// Excess sums up, node by node, the requests above the allocatable amounts: of nodes that have shrunk.
 	Excess resource.Vector
 	// Largest is the greatest allocatable amount of each resource on any one node.
 	Largest resource.Vector
 }
 
-// Idle is what the pods on the nodes leave. What is wanting on one node is not wanting on the others.
+// Idle is what the pods leave, summed up node by node. A node that is overcommitted counts as full.
 func (t Totals) Idle() resource.Vector {
 	idle := t.Allocatable.Clone()
 	idle.Sub(t.Used)

@@ -37,7 +37,7 @@ const (
 	poll = 20 * time.Millisecond
 )
 
-// round is what became of the gangs of one kill.
+// round is the result of one kill.
 type round struct {
 	// Kill is after how many binds the scheduler was killed, and Bound how many there were when it was dead.
 	Kill  int `json:"kill"`

@@ -124,8 +124,8 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	}
 }
 
-// TestFailuresAreNoticed plays scenarios on a scheduler that is not there, or does not do what it should.
-func TestFailuresAreNoticed(t *testing.T) {
+// TestPlayTellsWhatBecameOfAScenario: one that cannot be played fails, and one in which all faults end in time does not.
+func TestPlayTellsWhatBecameOfAScenario(t *testing.T) {
 	for name, tc := range map[string]struct {
 		s    scenario
 		want string

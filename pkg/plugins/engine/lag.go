@@ -17,8 +17,8 @@ import (
 )
 
 // How long, and how often, the scheduler's cache is waited for to take in an event. A pod that was deleted while it waited to
-// bind stays there until its cycle ends, which may take minutes. Where the connection by which the cache learns was lost, and not that of
-// the model, it may be behind for as long: then it is looked again now and then, for nobody is told when it has caught up.
+// bind stays there until its cycle ends, which may take minutes. The cache and the model have watches of their own. If only that of the
+// cache breaks, it may be late by as much. Nobody is told when it has caught up, so that refused jobs are planned again now and then.
 const (
 	lagPatience = time.Second
 	lagLooks    = 100

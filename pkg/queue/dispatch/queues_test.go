@@ -50,7 +50,7 @@ func bySLA(limit string) config.TierPlugin {
 
 func cores(n int64) resource.Vector { return resource.Vector{{Name: "cpu", Value: 1000 * n}} }
 
-// sumOf is what so many pods ask for.
+// sumOf is the sum of the requests of equal pods.
 func sumOf(pods int, cpu string) resource.Vector {
 	each := quantity.MustParse(cpu)
 	return resource.Vector{{Name: "cpu", Value: int64(pods) * each.MilliValue()}}

@@ -48,7 +48,7 @@ func (a *API) Server() *Server {
 	}
 }
 
-// Config is what real clients need to send their requests through a transport that ends at a server.
+// Config is a configuration for real clientsets. Their requests go through the given transport, which hands them to a Server.
 func Config(through http.RoundTripper) *rest.Config {
 	return &rest.Config{Host: "http://memory", Transport: through, QPS: -1}
 }
@@ -348,7 +348,7 @@ func (s *Server) watch(r *http.Request, info *request.RequestInfo) (*http.Respon
 	return responseOf(r, http.StatusOK, watchBody{reader, w}), nil
 }
 
-// watchBody is what a client reads from a watch, and ends it when the client does not want more.
+// watchBody is the body of a watch's response. To close it ends the watch.
 type watchBody struct {
 	*io.PipeReader
 	watch watch.Interface
