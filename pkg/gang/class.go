@@ -35,6 +35,10 @@ type class struct {
 	unreservable map[int]bool
 	// uses is how many plans have used the candidates.
 	uses int
+	// newest is the highest generation of the nodes when all of them had been looked at, and filled are those that were refused with
+	// what was planned on them.
+	newest int64
+	filled sets.Set[int]
 
 	// only are the nodes that PreFilter left, if it did not leave all.
 	only []int

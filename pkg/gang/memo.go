@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -21,7 +22,8 @@ const (
 
 // memo remembers the candidates of shapes, so that many equal jobs in a row, and the single tasks of an elastic one,
 // do not each filter and score the same sample of nodes. A node that changed since is recognised by its generation and
-// looked at again; upstream's opportunistic batching does the same for single pods.
+// looked at again; upstream's opportunistic batching does the same for single pods. Of nodes that were refused, those that
+// changed are looked at again where all nodes had been looked at: there is a sample otherwise without them.
 type memo struct {
 	shapes map[model.Class]*class
 	// nodes is the number of nodes the candidates were chosen from.
@@ -37,6 +39,9 @@ func (m *memo) keep(a *attempt) {
 	}
 	for _, c := range a.classes {
 		if c.reusable() {
+			if c.exhausted {
+				c.newest, c.filled = newest(a.overlay.nodes), c.refusedOf(a.overlay.copies)
+			}
 			c.attempt = nil
 			m.shapes[a.planner.shapeOf(c.task)] = c
 		}
@@ -82,6 +87,50 @@ func (c *class) adopt(ctx context.Context) error {
 			return err
 		}
 	}
+	if c.exhausted {
+		return c.admitChanged(ctx)
+	}
+	return nil
+}
+
+// newest returns the highest generation of the nodes: every later change of one of them has a higher one.
+func newest(nodes []fwk.NodeInfo) int64 {
+	generation := int64(0)
+	for _, n := range nodes {
+		generation = max(generation, n.GetGeneration())
+	}
+	return generation
+}
+
+// refusedOf returns those of the nodes that the class does not take: what is planned on them may never come.
+func (c *class) refusedOf(nodes map[int]fwk.NodeInfo) sets.Set[int] {
+	refused := sets.New[int]()
+	for i := range nodes {
+		if c.entries[i] == nil {
+			refused.Insert(i)
+		}
+	}
+	return refused
+}
+
+// admitChanged makes candidates of the nodes that the class refused when it looked at all of them, that changed since, and that it
+// would not refuse now.
+func (c *class) admitChanged(ctx context.Context) error {
+	for i, base := range c.attempt.overlay.nodes {
+		if (base.GetGeneration() <= c.newest && !c.filled.Has(i)) || c.entries[i] != nil {
+			continue
+		}
+		e := newCandidate(c.attempt.overlay, i)
+		if c.places(ctx, e.info) == 0 || !c.runFilters(ctx, e.info).IsSuccess() {
+			continue
+		}
+		e.rank = (i - c.start + len(c.attempt.overlay.nodes)) % len(c.attempt.overlay.nodes)
+		if err := c.scores.first(ctx, c, e); err != nil {
+			return err
+		}
+		c.entries[i] = e
+		c.heap.Put(e)
+	}
 	return nil
 }
 
@@ -90,6 +139,7 @@ func (c *class) take(old *class) {
 	c.start, c.next, c.exhausted = old.start, old.next, old.exhausted
 	c.heap, c.entries = old.heap, old.entries
 	c.scores, c.uses = old.scores, old.uses+1
+	c.newest, c.filled = old.newest, old.filled
 	c.checkedRequests, c.trustRequests = old.checkedRequests, old.trustRequests
 }
 

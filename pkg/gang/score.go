@@ -185,6 +185,21 @@ func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 	return nil
 }
 
+// first scores a node that joins the candidates. Where plugins normalise, that is left until the candidates settle.
+func (s *scorer) first(ctx context.Context, c *class, e *candidate) error {
+	raw, status := c.attempt.planner.Framework.RunRawScorePlugins(ctx, c.state, c.pod, e.info)
+	if !status.IsSuccess() {
+		return scoreError(c, status)
+	}
+	e.raw, e.parts, e.total = raw, make([]int64, len(raw)), 0
+	for i := range raw {
+		e.parts[i] = s.weight[i] * raw[i].Score
+		e.total += e.parts[i]
+		s.stale = s.stale || s.weight[i] == 0
+	}
+	return nil
+}
+
 // The made-up raw scores. A plugin whose weighted scores are one multiple of all six does not normalise: the sets have
 // different maxima, minima and spans, so that scaling to any of these would show.
 var probes = [2][3]int64{{1, 2, 3}, {10, 20, 40}}

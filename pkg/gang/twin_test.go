@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,6 +160,68 @@ func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 			r.Fatalf("the plan left something on the snapshot (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// TestRememberedCandidatesAreThoseOfAFreshLook: while pods come to nodes and leave them between plans, each of many equal jobs goes where a
+// look at all nodes would put it, also to those that were full before.
+func TestRememberedCandidatesAreThoseOfAFreshLook(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := newWorld(t, drawNodes(r), nil)
+		w.planner.SampleSize = func(nodes int) int { return nodes }
+		change := drawPods(r)[0]
+		var others []*corev1.Pod
+		for step := range rapid.IntRange(2, 12).Draw(r, "jobs") {
+			for range rapid.IntRange(0, 6).Draw(r, "changes") {
+				others = w.change(r, fmt.Sprintf("other-%d-%d", step, len(others)), others)
+			}
+			size := rapid.IntRange(1, 3).Draw(r, "size")
+			job := w.job(gangOf(fmt.Sprintf("g%d", step), size, size, "1", labelledAlike, func(_ int, p *corev1.Pod) { change(0, p) }))
+			got := map[string]string{}
+			for _, p := range w.plan(t, job).Placements {
+				got[p.Task.Pod.Name] = p.Node
+			}
+			var pods []*corev1.Pod
+			for _, task := range slices.SortedFunc(slices.Values(job.Tasks), func(a, b *model.Task) int { return cmp.Compare(a.UID, b.UID) }) {
+				pods = append(pods, task.Pod)
+			}
+			want, err := straightforward(t.Context(), w, pods)
+			if err != nil {
+				r.Fatal(err)
+			}
+			if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				r.Fatalf("placements of job %d differ (-straightforward +plan):\n%s", step, diff)
+			}
+		}
+	})
+}
+
+// change has a pod of somebody else come to a node, or one of those that are there leave: it returns those there then.
+func (w *world) change(r *rapid.T, name string, there []*corev1.Pod) []*corev1.Pod {
+	list := w.planner.Framework.SnapshotSharedLister().NodeInfos()
+	if len(there) > 0 && rapid.Bool().Draw(r, "leaves") {
+		i := rapid.IntRange(0, len(there)-1).Draw(r, "which")
+		node, err := list.Get(there[i].Spec.NodeName)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if err := node.RemovePod(klog.Background(), there[i]); err != nil {
+			r.Fatal(err)
+		}
+		return slices.Delete(there, i, i+1)
+	}
+	nodes, err := list.List()
+	if err != nil {
+		r.Fatal(err)
+	}
+	node := nodes[rapid.IntRange(0, len(nodes)-1).Draw(r, "node")]
+	cores := rapid.Int64Range(1, node.Node().Status.Allocatable.Cpu().Value()).Draw(r, "cpu of other")
+	p := onNode(pod(name, fmt.Sprint(cores)), node.Node().Name)
+	info, err := framework.NewPodInfo(p)
+	if err != nil {
+		r.Fatal(err)
+	}
+	node.AddPodInfo(info)
+	return append(there, p)
 }
 
 // drawWorld returns nodes, with pods on some, all of which the planner looks at.
