@@ -121,13 +121,20 @@ func (t *Trial) relation(h *holder) (why string, until time.Time) {
 		}
 	}
 	same := h.job.Queue == t.own.job.Queue
-	switch q := h.queue; {
-	case t.court.inside() && same:
+	switch inside := t.court.inside(); {
+	case inside && same:
 		return "", until
-	case t.court.inside():
+	case inside:
 		return whyOtherQueue, until
 	case same:
 		return whySameQueue, until
+	}
+	return t.shelteredBy(h.queue)
+}
+
+// shelteredBy says why nobody of a queue is a victim for other queues, and until when if that ends.
+func (t *Trial) shelteredBy(q *account.Queue) (why string, until time.Time) {
+	switch {
 	case q.Spec == nil:
 		return whyQueueUnknown, until
 	case q.Fault != (model.Reason{}):
@@ -136,8 +143,8 @@ func (t *Trial) relation(h *holder) (why string, until time.Time) {
 		return "queue " + q.Name + " is not reclaimable", until
 	}
 	if t.world.BarredQueues != nil {
-		if until = t.world.BarredQueues(h.job.Queue); until.After(t.world.Now) {
-			return "queue " + h.job.Queue + " and this one have just taken from each other", until
+		if until = t.world.BarredQueues(q.Name); until.After(t.world.Now) {
+			return "queue " + q.Name + " and this one have just taken from each other", until
 		}
 	}
 	return "", time.Time{}

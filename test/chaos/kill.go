@@ -133,26 +133,12 @@ func configuration(halfTimeout time.Duration) ([]byte, error) {
 // round starts gangs, kills the scheduler, and follows what becomes of them. An error is a fault of the test.
 func (k *killer) round(ctx context.Context, i int) (r round, err error) {
 	r.Kill = 1 + i%(k.Gangs*k.Size)
-	killed := k.watcher.after(r.Kill)
 	names := make([]string, k.Gangs)
 	for n := range names {
 		names[n] = fmt.Sprintf("gang-%d-%d", i, n)
-		if err := k.create(ctx, names[n]); err != nil {
-			return r, err
-		}
 	}
-	select {
-	case <-killed:
-	case <-time.After(k.Patience):
-		r.Failure = fmt.Sprintf("%d binds did not happen within %s", r.Kill, k.Patience)
-	case <-ctx.Done():
-		return r, context.Cause(ctx)
-	}
-	if err := k.scheduler.Kill(); err != nil {
-		return r, err
-	}
-	at := time.Now()
-	if err := k.watcher.catchUp(ctx, k.kube); err != nil {
+	at, err := k.kill(ctx, &r, names)
+	if err != nil {
 		return r, err
 	}
 	before := k.watcher.gangs(names)
@@ -174,6 +160,28 @@ func (k *killer) round(ctx context.Context, i int) (r round, err error) {
 		return r, err
 	}
 	return r, k.clear(ctx, names)
+}
+
+// kill starts gangs, and kills the scheduler when so many of their pods are bound: it returns when that was. What was bound by then is known
+// when it returns.
+func (k *killer) kill(ctx context.Context, r *round, names []string) (at time.Time, err error) {
+	killed := k.watcher.after(r.Kill)
+	for _, name := range names {
+		if err := k.create(ctx, name); err != nil {
+			return at, err
+		}
+	}
+	select {
+	case <-killed:
+	case <-time.After(k.Patience):
+		r.fail("%d binds did not happen within %s", r.Kill, k.Patience)
+	case <-ctx.Done():
+		return at, context.Cause(ctx)
+	}
+	if err := k.scheduler.Kill(); err != nil {
+		return at, err
+	}
+	return time.Now(), k.watcher.catchUp(ctx, k.kube)
 }
 
 // follow waits until no gang is half placed, makes room if others took it, and waits until all gangs are whole.

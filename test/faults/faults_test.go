@@ -33,7 +33,9 @@ func TestMain(m *testing.M) {
 	} else {
 		flags := flag.NewFlagSet("klog", flag.PanicOnError)
 		klog.InitFlags(flags)
-		flags.Set("v", level)
+		if err := flags.Set("v", level); err != nil {
+			panic(err)
+		}
 	}
 	prepare()
 	os.Exit(m.Run())
@@ -131,8 +133,10 @@ func TestPlayTellsWhatBecameOfAScenario(t *testing.T) {
 		want string
 	}{
 		"a wrong configuration": {scenario{Conf: "none"}, "there is no such configuration"},
-		"news that would come too late comes when all faults end": {scenario{Conf: "plain", Nodes: []node{{"n", 4}}, Jobs: []job{{Name: "j", Size: 2, Min: 2, Cores: 1, Queue: "a", Class: "low"}},
-			Events: []event{{Kind: watchDelayed, Target: "podgroups", For: duration(time.Hour)}}}, ""},
+		"news that would come too late comes when all faults end": {scenario{
+			Conf: "plain", Nodes: []node{{"n", 4}}, Jobs: []job{{Name: "j", Size: 2, Min: 2, Cores: 1, Queue: "a", Class: "low"}},
+			Events: []event{{Kind: watchDelayed, Target: "podgroups", For: duration(time.Hour)}},
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if o := play(t, &tc.s); !strings.Contains(o.Failure, tc.want) || tc.want == "" && o.Failure != "" {

@@ -71,40 +71,31 @@ func run(ctx context.Context, program string, o options, progress io.Writer) (*f
 			defer p.close()
 			for seed := range seeds {
 				s := draw(uint64(seed))
-				played := p.play(ctx, s)
+				played := []outcome{p.play(ctx, s)}
+				if seed%repeated == 0 && played[0].Failure == "" {
+					played = append(played, p.play(ctx, s))
+				}
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				again := played
-				if seed%repeated == 0 && played.Failure == "" {
-					again = p.play(ctx, s)
-				}
 				mu.Lock()
 				all.add(played)
-				if seed%repeated == 0 {
-					all.Repeated++
-					if again.Trace == played.Trace {
-						all.Same++
-					}
-				}
 				failures := len(all.Failed)
 				if all.Played%500 == 0 {
 					fmt.Fprintf(progress, "%d of %d played, %d failed\n", all.Played, o.Seeds, failures)
 				}
 				mu.Unlock()
-				for _, failed := range []outcome{played, again} {
-					if failed.Failure == "" {
-						continue
-					}
-					file, err := keep(ctx, p, o, s, failed, failures < mostShrunk, progress)
-					if err != nil {
-						return err
-					}
-					mu.Lock()
-					all.Failed[file] = failed
-					mu.Unlock()
-					break
+				last := played[len(played)-1]
+				if last.Failure == "" {
+					continue
 				}
+				file, err := keep(ctx, p, o, s, last, failures < mostShrunk, progress)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				all.Failed[file] = last
+				mu.Unlock()
 			}
 			return nil
 		})
@@ -114,8 +105,15 @@ func run(ctx context.Context, program string, o options, progress io.Writer) (*f
 	return all, err
 }
 
-// add counts an outcome.
-func (f *found) add(o outcome) {
+// add counts what became of a scenario, which may have been played a second time.
+func (f *found) add(played []outcome) {
+	o := played[0]
+	if len(played) > 1 {
+		f.Repeated++
+		if played[1].Trace == o.Trace {
+			f.Same++
+		}
+	}
 	f.Played++
 	f.Bound += o.Bound
 	f.Evicted += o.Evicted

@@ -208,19 +208,8 @@ func (w *world) happen(e event) {
 		if p := w.podOf(e.Target, e.N); p != nil {
 			w.meddle(e.Kind, p)
 		}
-	case groupReplaced:
-		if l := w.jobs[e.Target]; l.submitted && !l.deleted && l.groupBack.IsZero() {
-			l.groupBack = until
-			w.must(w.api.Remove(groups, namespace, e.Target))
-		}
-	case minimumChanged:
-		if o, err := w.api.Get(groups, namespace, e.Target); err == nil {
-			g := o.(*volcano.PodGroup)
-			g.Spec.MinMember = int32(e.N)
-			l := w.jobs[e.Target]
-			l.min, l.least = e.N, min(l.least, e.N)
-			w.must(w.api.Update(groups, g, namespace))
-		}
+	case groupReplaced, minimumChanged:
+		w.edit(e, until)
 	case jobDeleted:
 		w.remove(w.jobs[e.Target])
 	case queueClosed:
@@ -228,6 +217,24 @@ func (w *world) happen(e event) {
 			w.queuesBack[e.Target] = until
 			w.must(w.api.Remove(queues, "", e.Target))
 		}
+	}
+}
+
+// edit changes a job's PodGroup, or takes it away for a while.
+func (w *world) edit(e event, until time.Time) {
+	l := w.jobs[e.Target]
+	if e.Kind == groupReplaced {
+		if l.submitted && !l.deleted && l.groupBack.IsZero() {
+			l.groupBack = until
+			w.must(w.api.Remove(groups, namespace, e.Target))
+		}
+		return
+	}
+	if o, err := w.api.Get(groups, namespace, e.Target); err == nil {
+		g := o.(*volcano.PodGroup)
+		g.Spec.MinMember = int32(e.N)
+		l.min, l.least = e.N, min(l.least, e.N)
+		w.must(w.api.Update(groups, g, namespace))
 	}
 }
 

@@ -4,7 +4,6 @@
 package gang_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -90,7 +89,7 @@ func TestABindWhoseAnswerIsLostHasSucceeded(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := gang.Bind(context.Background(), client, pod, "node"); got != tc.want || through.gets != tc.gets {
+				if got := gang.Bind(t.Context(), client, pod, "node"); got != tc.want || through.gets != tc.gets {
 					t.Errorf("it is bound: %t, after %d questions; want %t after %d", got, through.gets, tc.want, tc.gets)
 				}
 			})

@@ -114,29 +114,55 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		return nil
 	}
 	limit := d.limited(w.job.Job, borrowing)
-	fits := l.swept || l.lacks() == 0 && d.cfg.MayFit(w.job.Job, totals)
-	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
-	barred := limit != (model.Reason{}) && (fits || d.bounded(w.job.Job))
-	// The first attempt is a full plan even when it must fail: its reason says what is short where.
-	if hopeless := !fits && l.reason.FromNodes; (barred || hopeless) && !d.mayAppeal(l, borrowing) {
+	barred, hopeless := d.prospects(l, limit, totals)
+	if (barred || hopeless) && !d.mayAppeal(l, borrowing) {
 		d.putOff(l, limit, barred)
 		return nil
 	}
-	if reason := d.unanswered(w.job.Job, borrowing); !barred && reason != (model.Reason{}) {
-		d.park(l, reason, false)
-		l.helps |= model.EvictionAnswered
-		d.expect(l)
+	if !barred && d.awaitsAnswers(l, borrowing) {
 		return nil
 	}
-	t := d.begin(w.job.Key)
+	t := d.beginFirst(l)
 	if t == nil {
-		// The job changed since it was taken in, and will be taken in again.
-		d.leave(w)
 		return nil
 	}
 	t.borrowing, t.nodesFirst = borrowing, limit != (model.Reason{})
 	if barred {
 		t.limit = limit
+	}
+	return t
+}
+
+// prospects tells whether what its queue may have keeps a lot's first job from a turn, and whether no node can have room for it yet.
+func (d *Dispatcher) prospects(l *lot, limit model.Reason, totals model.Totals) (barred, hopeless bool) {
+	job := l.best().job.Job
+	fits := l.swept || l.lacks() == 0 && d.cfg.MayFit(job, totals)
+	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
+	barred = limit != (model.Reason{}) && (fits || d.bounded(job))
+	// The first attempt is a full plan even when it must fail: its reason says what is short where.
+	return barred, !fits && l.reason.FromNodes
+}
+
+// awaitsAnswers parks a lot whose first job's room depends on evictions that have no answer yet, and reports whether it did.
+func (d *Dispatcher) awaitsAnswers(l *lot, borrowing bool) bool {
+	reason := d.unanswered(l.best().job.Job, borrowing)
+	if reason == (model.Reason{}) {
+		return false
+	}
+	d.park(l, reason, false)
+	l.helps |= model.EvictionAnswered
+	d.expect(l)
+	return true
+}
+
+// beginFirst begins a turn for the first job of a lot. One that has nobody to lead it leaves the lot.
+func (d *Dispatcher) beginFirst(l *lot) *turn {
+	w := l.best()
+	t := d.begin(w.job.Key)
+	if t == nil {
+		// The job changed since it was taken in, and will be taken in again.
+		d.leave(w)
+		return nil
 	}
 	if l.retry {
 		d.cfg.Recorder.Retried()
