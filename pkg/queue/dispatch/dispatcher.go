@@ -30,8 +30,9 @@ const (
 	chargedPart = 19
 )
 
-// mostRepeats is how many turns in a row a job may repeat before others: some milliseconds.
-const mostRepeats = 20
+// mostRepeats is how many turns in a row a job may repeat before others: some milliseconds. While the watch of pods is broken, each has the
+// API server told once more that the pod waits.
+const mostRepeats = 10
 
 // Config is what a Dispatcher works with. All fields are required.
 type Config struct {

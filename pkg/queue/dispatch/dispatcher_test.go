@@ -204,7 +204,7 @@ func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
 		d.submit("old", 1, 2, "1")
 		d.submit("new", 1, 1, "2")
 		d.want("old-0")
-		for range 20 {
+		for range 10 {
 			d.Enter("old-0")
 			if !d.Repeat("old-0") {
 				t.Fatal("the turn is not repeated")
