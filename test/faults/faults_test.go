@@ -153,19 +153,21 @@ func TestComplaints(t *testing.T) {
 		conf   string
 		nodes  []node
 		events []event
-		// bound is how many pods are put on the node.
+		// bound is how many pods are put on the node, and then what happens at once.
 		bound int
 		want  string
+		then  []event
 	}{
-		"it fits and waits":                {"plain", []node{{"n", 6}}, nil, 0, "waits though 3 more pods of 2 cores fit"},
-		"it does not fit":                  {"plain", []node{{"n", 5}}, nil, 0, ""},
-		"half of it is there":              {"plain", []node{{"n", 5}}, nil, 2, "has 2 pods on nodes, needs 3, and was never whole"},
-		"all of it is there, and not told": {"plain", []node{{"n", 6}}, nil, 3, "has its minimum of 3 pods on nodes, and its PodGroup is Pending"},
-		"it can never run":                 {"plain", []node{{"n", 6}}, []event{{Kind: jobDeleted, Target: "j"}}, 0, ""},
-		"it may never be bound":            {"plain", []node{{"n", 6}}, []event{{Kind: bindsRefused, Target: "j", N: -1}}, 0, ""},
-		"everybody fits, and it waits":     {"queues", []node{{"n", 6}}, nil, 0, "waits though there is room for everybody"},
-		"some fit, and it is in its share": {"queues", []node{{"n", 5}}, nil, 0, ""},
-		"more than fits is there":          {"plain", []node{{"n", 5}}, nil, 3, "has 5 cores, and pods for 6 of them"},
+		"it fits and waits":                {"plain", []node{{"n", 6}}, nil, 0, "waits though 3 more pods of 2 cores fit", nil},
+		"it does not fit":                  {"plain", []node{{"n", 5}}, nil, 0, "", nil},
+		"half of it is there":              {"plain", []node{{"n", 5}}, nil, 2, "has 2 pods on nodes, needs 3, and was never whole", nil},
+		"all of it is there, and not told": {"plain", []node{{"n", 6}}, nil, 3, "has its minimum of 3 pods on nodes, and its PodGroup is Pending", nil},
+		"it can never run":                 {"plain", []node{{"n", 6}}, []event{{Kind: jobDeleted, Target: "j"}}, 0, "", nil},
+		"it may never be bound":            {"plain", []node{{"n", 6}}, []event{{Kind: bindsRefused, Target: "j", N: -1}}, 0, "", nil},
+		"everybody fits, and it waits":     {"queues", []node{{"n", 6}}, nil, 0, "waits though there is room for everybody", nil},
+		"some fit, and it is in its share": {"queues", []node{{"n", 5}}, nil, 0, "", nil},
+		"more than fits is there":          {"plain", []node{{"n", 5}}, nil, 3, "has 5 cores, and pods for 6 of them", nil},
+		"it was whole for a moment":        {"plain", []node{{"n", 6}}, nil, 3, "", []event{{Kind: podFailed, Target: "j"}, {Kind: nodeShrunk, Target: "n", N: 2, For: duration(time.Hour)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -183,6 +185,9 @@ func TestComplaints(t *testing.T) {
 						pod.Spec.NodeName = "n"
 						p.world.update(pod)
 					}
+				}
+				for _, e := range tc.then {
+					p.world.happen(e)
 				}
 				p.world.work()
 				got := p.world.overcommitted(p.placed)

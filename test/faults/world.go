@@ -197,6 +197,8 @@ func (w *world) happen(e event) {
 		until = time.Time{}
 	}
 	w.happened[e.Kind]++
+	// What happens may be the end of a gang that has been whole for less than a second.
+	w.witness()
 	switch e.Kind {
 	case bindsRefused:
 		w.refuse(refusal{verb: "pods/binding", job: e.Target, index: e.N, until: until})
@@ -355,6 +357,7 @@ func (w *world) work() {
 			w.must(w.addQueue(name))
 		}
 	}
+	w.witness()
 	for _, p := range w.pods() {
 		w.kubelet(p, now)
 	}
@@ -386,6 +389,19 @@ func (w *world) kubelet(p *corev1.Pod, now time.Time) {
 	}
 }
 
+// witness takes note of the jobs whose minimum is on nodes.
+func (w *world) witness() {
+	on := map[string]int{}
+	for _, p := range w.pods() {
+		if p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed {
+			on[p.Labels[jobLabel]]++
+		}
+	}
+	for name, l := range w.jobs {
+		l.whole = l.whole || l.submitted && on[name] >= l.least
+	}
+}
+
 // control submits a job, and has as many pods of it there as are to be.
 func (w *world) control(l *life, now time.Time) {
 	if l.deleted || now.Sub(w.began) < time.Duration(l.At) {
@@ -400,17 +416,11 @@ func (w *world) control(l *life, now time.Time) {
 		w.must(w.api.Add(groupOf(l)))
 	}
 	there := map[string]bool{}
-	on := 0
 	for _, p := range w.pods() {
-		if p.Labels[jobLabel] != l.Name {
-			continue
-		}
-		there[p.Labels[indexLabel]] = true
-		if p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed {
-			on++
+		if p.Labels[jobLabel] == l.Name {
+			there[p.Labels[indexLabel]] = true
 		}
 	}
-	l.whole = l.whole || on >= l.least
 	for i := range l.Size {
 		if !there[strconv.Itoa(i)] {
 			w.made++
