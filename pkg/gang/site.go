@@ -6,6 +6,7 @@ package gang
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -39,7 +40,7 @@ type sites struct {
 	next int
 }
 
-// cost orders sites: nearer queues, fewer whole jobs, lower priority, fewer victims, queues that go first, less work lost.
+// cost orders sites: nearer queues, fewer whole jobs that are of use, lower priority, fewer victims, queues that go first, less work lost.
 // Upstream orders by budget violations, priority, number and start time; budgets are not violated here.
 type cost struct {
 	distance, whole int
@@ -74,12 +75,16 @@ func (e *evictor) compare(a, b *site) int {
 func (e *evictor) costOf(units []unit) cost {
 	var c cost
 	for _, u := range units {
+		c.distance = max(c.distance, e.trial.Distance(u.victims[0]))
+		if e.trial.Lapsed(u.victims[0].Job) {
+			// Nothing is lost with it.
+			continue
+		}
 		if u.whole {
 			c.whole++
 		}
 		for _, v := range u.victims {
 			c.victims++
-			c.distance = max(c.distance, e.trial.Distance(v))
 			if c.dearest.Task == nil || v.Job.Priority > c.priority {
 				c.priority = v.Job.Priority
 			}
@@ -90,6 +95,9 @@ func (e *evictor) costOf(units []unit) cost {
 				c.lost += max(0, e.search.Now.Sub(start.Time))
 			}
 		}
+	}
+	if c.victims == 0 {
+		c.priority = math.MinInt32
 	}
 	return c
 }

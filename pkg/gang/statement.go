@@ -38,6 +38,8 @@ type Trial interface {
 	Distance(model.Victim) int
 	// WholeJobs reports whether a job that has nothing to spare may be evicted as a whole.
 	WholeJobs() bool
+	// Lapsed reports whether a job may be evicted as a whole only, and before others: it is broken, and has been for long.
+	Lapsed(*model.Job) bool
 	// Reversible says how the victims could take the room back in the resulting state; empty when they could not.
 	Reversible(taken []model.Victim, gained []*model.Task) string
 }

@@ -261,6 +261,41 @@ func TestEvict(t *testing.T) {
 	}
 }
 
+// TestABrokenGangGoesFirstAndWhole: nothing is lost with it, however many pods it has, as long as others of them could go as well.
+func TestABrokenGangGoesFirstAndWhole(t *testing.T) {
+	key := func(name string) model.JobKey {
+		return model.JobKey{Source: model.FromVolcano, Namespace: "default", Name: name}
+	}
+	for name, c := range map[string]struct {
+		lapses time.Time
+		change func(*corev1.Pod)
+		want   []string
+	}{
+		"its time is over":     {now, func(*corev1.Pod) {}, []string{"broken-0", "broken-1", "broken-2"}},
+		"its time is not over": {now.Add(time.Second), func(*corev1.Pod) {}, []string{"l-3"}},
+		"one of its pods is not to be evicted": {
+			now, func(p *corev1.Pod) { p.Annotations[model.PreemptableKey] = "false" }, []string{"l-3"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lost := in("default", "low", run(gangOf("broken", 4, 3, "2"), "node-0", "node-1"))
+			c.change(lost.pods[2])
+			w := newBusy(t, nodeShapes{{count: 2, cpu: "8", memory: "64Gi"}}, lost, in("default", "low", run(gangOf("l", 1, 4, "2"), "node-0", "node-1")),
+				in("default", "high", run(gangOf("k", 1, 1, "2"), "node-1")))
+			job := w.job(in("default", "high", gangOf("h", 1, 1, "2")))
+			set := w.policies(t, tiers("preempt", preempting), queue("default", 1))
+			trial := set.Trial(config.Preempt, job, policy.EvictionWorld{Now: now, Lapses: map[model.JobKey]time.Time{key("broken"): c.lapses}})
+			st, err := w.planner.Evict(t.Context(), w.search(set, trial, job))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := victims(st); !slices.Equal(got, c.want) || len(st.Placements) != 1 {
+				t.Errorf("evicts %v and places %d (%s), want %v and 1", got, len(st.Placements), st.Why, c.want)
+			}
+		})
+	}
+}
+
 // TestEvictCountsOnWhoLeaves expects that nobody is evicted where pods terminate anyway, and that room kept for others is
 // theirs.
 func TestEvictCountsOnWhoLeaves(t *testing.T) {

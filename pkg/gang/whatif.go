@@ -138,13 +138,17 @@ func (w *whatIf) done() {
 	w.units = nil
 }
 
-// unitsOf makes a unit of each candidate that may go by itself and, with wholes, after these one of all that a job has left
-// for each of the others, in their order.
+// unitsOf makes a unit of all that a job has left for each that has lapsed, then one of each candidate that may go by itself and, with
+// wholes, after these one of all that a job has left for each of the others, in their order.
 func (w *whatIf) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] {
 	e := w.evictor
+	lapsed, others := e.divide(candidates)
 	return func(yield func(unit) bool) {
+		if !w.wholesOf(lapsed, yield) {
+			return
+		}
 		var rest []model.Victim
-		for _, v := range candidates {
+		for _, v := range others {
 			u := unit{victims: []model.Victim{v}, pods: e.podsOf(w.node, v)}
 			if e.trial.WholeJobs() && (w.empties(u) || wholes && e.trial.Judge(v) != "") {
 				rest = append(rest, v)
@@ -152,17 +156,40 @@ func (w *whatIf) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] 
 				return
 			}
 		}
-		done := map[model.JobKey]bool{}
-		for _, v := range rest {
-			if !wholes || done[v.Job.Key] || w.has(v) {
-				continue
-			}
-			done[v.Job.Key] = true
-			if u, ok := w.wholeOf(v); ok && !yield(u) {
-				return
-			}
+		if wholes {
+			w.wholesOf(rest, yield)
 		}
 	}
+}
+
+// divide keeps those of jobs that have lapsed apart from the others, both in their order.
+func (e *evictor) divide(candidates []model.Victim) (lapsed, others []model.Victim) {
+	if !slices.ContainsFunc(candidates, func(v model.Victim) bool { return e.trial.Lapsed(v.Job) }) {
+		return nil, candidates
+	}
+	for _, v := range candidates {
+		if e.trial.Lapsed(v.Job) {
+			lapsed = append(lapsed, v)
+		} else {
+			others = append(others, v)
+		}
+	}
+	return lapsed, others
+}
+
+// wholesOf yields a unit of all that a job has left for each of the jobs of victims, and reports whether more are wanted.
+func (w *whatIf) wholesOf(victims []model.Victim, yield func(unit) bool) bool {
+	done := map[model.JobKey]bool{}
+	for _, v := range victims {
+		if done[v.Job.Key] || w.has(v) {
+			continue
+		}
+		done[v.Job.Key] = true
+		if u, ok := w.wholeOf(v); ok && !yield(u) {
+			return false
+		}
+	}
+	return true
 }
 
 // has reports whether a victim is among those taken off.

@@ -60,6 +60,10 @@ var (
 	jobRetries       = describe("job_retry_counts", "Number of turns that a waiting job had without being placed.", "job_id")
 	unscheduledTasks = describe("unschedule_task_count", "Number of tasks of a waiting job that have no node.", "job_id")
 	unscheduledJobs  = describe("unschedule_job_count", "Number of jobs that wait.")
+
+	brokenGangs = metrics.NewDesc("caldera_broken_gangs",
+		"Number of gangs of which some members hold nodes, and too few, by cause: half (they were never whole), lost (they were).",
+		[]string{"cause"}, nil, metrics.ALPHA, "")
 )
 
 // DescribeWithStability implements metrics.StableCollector.
@@ -72,7 +76,7 @@ func (c *collector) DescribeWithStability(out chan<- *metrics.Desc) {
 	for _, d := range groupCounts {
 		out <- d
 	}
-	for _, d := range []*metrics.Desc{share, weight, overused, jobShare, jobRetries, unscheduledTasks, unscheduledJobs} {
+	for _, d := range []*metrics.Desc{share, weight, overused, jobShare, jobRetries, unscheduledTasks, unscheduledJobs, brokenGangs} {
 		out <- d
 	}
 }
@@ -89,6 +93,9 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 		if key.Source != model.FromPod {
 			gauge(jobShare, part, key.Namespace, key.Name)
 		}
+	}
+	for how, n := range c.source.Broken() {
+		gauge(brokenGangs, float64(n), string(how))
 	}
 	waiting := c.source.Waiting()
 	gauge(unscheduledJobs, float64(len(waiting)))

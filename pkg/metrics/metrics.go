@@ -32,10 +32,10 @@ var (
 		Subsystem: "caldera", Name: "sweep_placed_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of jobs that were placed in a turn for which nothing had happened: what helped them was missed.",
 	})
-	releases = metrics.NewCounter(&metrics.CounterOpts{
+	releases = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "gangs_released_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of times that gangs which were never whole, and held nodes for too few of their members for too long, had these evicted.",
-	})
+		Help: "Number of times that gangs which held nodes for too few of their members for too long had these evicted, by cause: half (they were never whole), lost (they were).",
+	}, []string{"cause"})
 	waits = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "caldera", Name: "admission_wait_seconds", StabilityLevel: metrics.ALPHA,
 		Help:    "Time from a job's creation to its admission to its queue.",
@@ -62,6 +62,7 @@ type Source interface {
 	Figures() []dispatch.QueueFigures
 	Shares() map[model.JobKey]float64
 	Waiting() []dispatch.Waiting
+	Broken() map[dispatch.Break]int
 }
 
 // Register adds the metrics to the registry that the scheduler serves.
@@ -85,8 +86,8 @@ func (Recorder) Retried() { retries.Inc() }
 // Swept counts a job that was placed though nothing had happened.
 func (Recorder) Swept() { sweeps.Inc() }
 
-// Released counts a gang that was never whole and gives back what it holds.
-func (Recorder) Released() { releases.Inc() }
+// Released counts a broken gang that gives back what it holds.
+func (Recorder) Released(how dispatch.Break) { releases.WithLabelValues(string(how)).Inc() }
 
 // Admitted records how long a job waited for its admission.
 func (Recorder) Admitted(queue string, waited time.Duration) {

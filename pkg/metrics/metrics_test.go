@@ -22,11 +22,13 @@ type still struct {
 	queues  []dispatch.QueueFigures
 	shares  map[model.JobKey]float64
 	waiting []dispatch.Waiting
+	broken  map[dispatch.Break]int
 }
 
 func (s still) Figures() []dispatch.QueueFigures { return s.queues }
 func (s still) Shares() map[model.JobKey]float64 { return s.shares }
 func (s still) Waiting() []dispatch.Waiting      { return s.waiting }
+func (s still) Broken() map[dispatch.Break]int   { return s.broken }
 
 // scraped is what /metrics shows of the named metrics.
 func scraped(t *testing.T, source Source, want string, names ...string) {
@@ -102,6 +104,15 @@ volcano_unschedule_task_count{job_id="train"} 8
 # TYPE volcano_unschedule_job_count gauge
 volcano_unschedule_job_count 0
 `, names...)
+}
+
+func TestBrokenGangsAreShownByCause(t *testing.T) {
+	scraped(t, still{broken: map[dispatch.Break]int{dispatch.Half: 2, dispatch.Lost: 0}}, `
+# HELP caldera_broken_gangs [ALPHA] Number of gangs of which some members hold nodes, and too few, by cause: half (they were never whole), lost (they were).
+# TYPE caldera_broken_gangs gauge
+caldera_broken_gangs{cause="half"} 2
+caldera_broken_gangs{cause="lost"} 0
+`, "caldera_broken_gangs")
 }
 
 func TestWhatTheDispatcherDoesIsCounted(t *testing.T) {

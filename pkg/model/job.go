@@ -294,25 +294,18 @@ func (j *Job) roleMins() map[string]int {
 }
 
 // Started reports whether the minimum of the job, and of each of its roles, holds nodes or has succeeded.
-func (j *Job) Started() bool {
-	if j.Counts.Ready() < j.Min() {
-		return false
-	}
-	for role, least := range j.roleMins() {
-		if c := j.Role(role); c.Ready() < least {
-			return false
-		}
-	}
-	return true
-}
+func (j *Job) Started() bool { return j.startedWith((*Counts).Ready) }
 
 // confirmed reports whether the job would have started without the members of which it is not known yet whether they are bound.
-func (j *Job) confirmed() bool {
-	if !j.Started() || j.Counts.confirmed() < j.Min() {
+func (j *Job) confirmed() bool { return j.startedWith((*Counts).confirmed) }
+
+// startedWith reports whether the minimum of the job, and of each of its roles, is among those that are counted.
+func (j *Job) startedWith(ready func(*Counts) int) bool {
+	if ready(&j.Counts) < j.Min() {
 		return false
 	}
 	for role, least := range j.roleMins() {
-		if c := j.Role(role); c.confirmed() < least {
+		if c := j.Role(role); ready(&c) < least {
 			return false
 		}
 	}

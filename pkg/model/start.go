@@ -82,17 +82,24 @@ func (j *Job) Half() bool { return j.Key.Source == FromVolcano && j.Start.Tasks 
 
 // Partial reports whether some members of the job hold nodes, and too few: fewer than its minimum if it was never
 // whole, or fewer than it started with, as far as that is still asked for. It must be completed before anything else.
-func (j *Job) Partial() bool {
+func (j *Job) Partial() bool { return j.Placed() > 0 && j.shortOf((*Counts).Ready) }
+
+// Whole reports whether some members of the job hold nodes, and enough, even without those of which it is not known yet whether they are
+// bound.
+func (j *Job) Whole() bool { return j.Placed() > 0 && !j.shortOf((*Counts).confirmed) }
+
+// shortOf reports whether too few members are among those that are counted.
+func (j *Job) shortOf(ready func(*Counts) int) bool {
 	switch {
-	case j.Placed() == 0 || j.Started():
+	case j.startedWith(ready):
 		return false
 	case j.Start.Tasks == 0:
 		return true
-	case j.Counts.Ready() < min(j.Start.Tasks, j.Min()):
+	case ready(&j.Counts) < min(j.Start.Tasks, j.Min()):
 		return true
 	}
 	for role, least := range j.roleMins() {
-		if c := j.Role(role); c.Ready() < min(j.Start.Roles[role], least) {
+		if c := j.Role(role); ready(&c) < min(j.Start.Roles[role], least) {
 			return true
 		}
 	}

@@ -249,8 +249,9 @@ var steps = []string{
 	"entitled", "judge", "each", "take", "return", "gain", "lose", "order", "reversible", "again", "starving",
 }
 
-// trial plays a trial "action= job= [now= barred= refused=]" step by step: "each" judges every pod on a node by itself,
-// "judge" some together, "take" and "gain" have it come about.
+// trial plays a trial "action= job= [now= barred= refused= lapsed= lapsing=]" step by step: "each" judges every pod on a node by itself,
+// "judge" some together, "take" and "gain" have it come about. Lapsed are broken gangs whose time is over, lapsing those whose time is in a
+// minute.
 func trial(c *golden.Case) string {
 	var plan []*golden.Line
 	for _, l := range c.Lines {
@@ -266,7 +267,15 @@ func trial(c *golden.Case) string {
 	now := golden.Begin.Add(o.Duration("now", 0))
 	barred, refused := o.Split("barred", ","), o.Split("refused", ",")
 	s := stageOf(c, argsOf(c))
-	tr := s.Trial(action, s.State.Job(job), s.world(now, barred, refused))
+	world := s.world(now, barred, refused)
+	world.Lapses = map[model.JobKey]time.Time{}
+	for _, name := range o.Split("lapsed", ",") {
+		world.Lapses[golden.KeyOf(name)] = now
+	}
+	for _, name := range o.Split("lapsing", ",") {
+		world.Lapses[golden.KeyOf(name)] = now.Add(time.Minute)
+	}
+	tr := s.Trial(action, s.State.Job(job), world)
 	table := &golden.Table{}
 	for _, l := range plan {
 		s.play(tr, table, l)

@@ -140,10 +140,14 @@ func (priority) starving(job *model.Job) bool { return job.Counts.Placeable() > 
 // keepsMinimum is the guard of the plugin gang: it says why so many more tasks of a role may not go from a job. Unlike in
 // Volcano the minimums of roles count. An action on whole gangs may take a job below its minimum if it takes everything. A
 // job that was below it to begin with is about to be completed, or of no use to anybody: it goes as a whole, too, and only
-// where whole jobs do not go may it lose some. Volcano lets it lose some always.
+// where whole jobs do not go may it lose some. Volcano lets it lose some always. A gang that has been broken for too long goes as a whole
+// by any action.
 func (t *Trial) keepsMinimum(h *holder, role string, more int) string {
-	if t.court.ofGangs() && (t.court.whole && h.placed == more || h.broken && !t.court.whole) {
+	if t.court.ofGangs() && (t.court.whole && h.placed == more || h.broken && !t.court.whole) || h.lapsed(t.world.Now) && h.placed == more {
 		return ""
+	}
+	if h.lapses.After(t.world.Now) {
+		t.refusedUntil(h.lapses)
 	}
 	if h.ready-more < h.job.Min() {
 		return whyMinimum

@@ -42,7 +42,9 @@ type holder struct {
 	// to begin with.
 	ready, placed, taken int
 	broken               bool
-	roles                []roleLeft
+	// lapses is from when on a broken gang goes as a whole; zero for never.
+	lapses time.Time
+	roles  []roleLeft
 	// atOnce is how many may be taken as far as the PodGroup goes; revocable: some waiting task may be evicted, or run on
 	// revocable nodes. Only tdm asks.
 	atOnce    int
@@ -78,6 +80,9 @@ func (t *Trial) admit(job *model.Job) *holder {
 	h := &holder{
 		job: job, ranked: t.Rank(job), queue: t.accounts.Queue(job.Queue), held: job.Usage.Allocated.Clone(),
 		ready: job.Counts.Ready(), placed: job.Placed(), broken: !job.Started(), atOnce: job.EvictableAtOnce(),
+	}
+	if job.Partial() && job.Counts.Nominated == 0 {
+		h.lapses = t.world.Lapses[job.Key]
 	}
 	if h.queue == nil {
 		h.queue = &account.Queue{Name: job.Queue}
@@ -202,6 +207,12 @@ func (t *Trial) Rule() string { return strings.Join(t.court.chosenBy, ", ") }
 
 // WholeJobs reports whether a job at its minimum may be evicted as a whole.
 func (t *Trial) WholeJobs() bool { return t.court.ofGangs() && t.court.whole }
+
+// Lapsed reports whether a gang has been broken for so long that it goes as a whole, before others: too few of its members are left
+// to be of use.
+func (t *Trial) Lapsed(job *model.Job) bool { return t.holder(job).lapsed(t.world.Now) }
+
+func (h *holder) lapsed(now time.Time) bool { return !h.lapses.IsZero() && !h.lapses.After(now) }
 
 // refusedUntil remembers when somebody who was refused might not be.
 func (t *Trial) refusedUntil(until time.Time) {

@@ -21,6 +21,7 @@ const (
 	evictReason    = "Evict"
 	evictingReason = "Evicting"
 	releasedReason = "GangReleased"
+	brokenReason   = "GangBroken"
 )
 
 // evictionByAPI is the reason that the API server itself gives in the condition of a pod that is evicted.
@@ -107,6 +108,13 @@ func (w *Writer) Evicting(t Taking, from map[string]int) {
 func (w *Writer) Released(job model.JobKey, members int, why string) {
 	if group := w.group(job); group != nil {
 		w.recorder.Eventf(group, corev1.EventTypeWarning, releasedReason, "%s evicted: %s", pods(members), why)
+	}
+}
+
+// Broken warns on its PodGroup that a gang is broken, and what becomes of it.
+func (w *Writer) Broken(job model.JobKey, message string) {
+	if group := w.group(job); group != nil {
+		w.recorder.Event(group, corev1.EventTypeWarning, brokenReason, message)
 	}
 }
 

@@ -179,6 +179,9 @@ func (nobody) Shares() map[model.JobKey]float64 { return nil }
 // Waiting implements metrics.Source.
 func (nobody) Waiting() []dispatch.Waiting { return nil }
 
+// Broken implements metrics.Source.
+func (nobody) Broken() map[dispatch.Break]int { return nil }
+
 // counters are what the scheduler's own metrics have counted in this process: how turns ended, and how many jobs were placed by a sweep.
 func counters() (map[string]int, error) {
 	families, err := legacyregistry.DefaultGatherer.Gather()

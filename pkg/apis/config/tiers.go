@@ -34,6 +34,11 @@ type BatchQueueArgs struct {
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before these are evicted; 0 is for
 	// ever, else at least 1s.
 	HalfTimeout metav1.Duration
+	// BrokenTimeout is how long a gang that was whole and lost members may hold nodes for too few of them before its minimum protects it
+	// from evictions no more; 0 is for ever, else at least 1s.
+	BrokenTimeout metav1.Duration
+	// ReleaseLost has such a gang evicted after BrokenTimeout even if nobody needs the room.
+	ReleaseLost bool
 }
 
 // Action is a step of the scheduling cycle, in Volcano's name.

@@ -69,6 +69,7 @@ func (in *BatchQueueArgs) DeepCopyInto(out *BatchQueueArgs) {
 	out.AdmissionTimeout = in.AdmissionTimeout
 	out.StalledAfter = in.StalledAfter
 	out.HalfTimeout = in.HalfTimeout
+	out.BrokenTimeout = in.BrokenTimeout
 	return
 }
 

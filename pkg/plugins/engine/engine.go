@@ -218,6 +218,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Report:   writer.Waits,
 		Fault:    writer.QueueFault,
 		Release:  func(job model.JobKey, lasted time.Duration) { e.Evictions.release(ctx, job, lasted) },
+		Warn:     e.warnBroken,
 		Recorder: metrics.Recorder{},
 		Clock:    e.options.Clock,
 	})

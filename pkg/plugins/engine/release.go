@@ -12,17 +12,17 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// release has the members of a gang evicted that was never whole and is half placed. Members of which it is not known yet whether they
-// are bound are left: the gang is released again if they are.
+// release has the members of a gang evicted that is broken. Members of which it is not known yet whether they are bound are left: the
+// gang is released again if they are.
 func (ev *Evictions) release(ctx context.Context, key model.JobKey, lasted time.Duration) {
 	job := ev.state.Job(key)
-	if job == nil || !job.Half() {
+	if job == nil || !job.Partial() {
 		return
 	}
-	why := fmt.Sprintf("its gang has been placed in part for %s and was never whole: %d of %d members have nodes",
-		lasted.Round(time.Second), job.Counts.Ready(), job.Min())
+	why := brokenFor(job, lasted)
 	d := eviction.Decision{Action: eviction.Release}
 	var uids []types.UID
 	for _, task := range job.Tasks {
@@ -36,4 +36,27 @@ func (ev *Evictions) release(ctx context.Context, key model.JobKey, lasted time.
 	}
 	ev.writer.Released(key, len(uids), why)
 	ev.evict(ctx, d, uids)
+}
+
+// brokenFor says that a gang is broken, how, and for how long.
+func brokenFor(job *model.Job, lasted time.Duration) string {
+	if job.Start.Tasks > 0 {
+		return fmt.Sprintf("its gang has been without members that it started with for %s: %d of %d have nodes",
+			lasted.Round(time.Second), job.Counts.Ready(), min(job.Start.Tasks, job.Min()))
+	}
+	return fmt.Sprintf("its gang has been placed in part for %s and was never whole: %d of %d members have nodes",
+		lasted.Round(time.Second), job.Counts.Ready(), job.Min())
+}
+
+// warnBroken tells the PodGroup of a gang that is broken what becomes of it, and when.
+func (e *Engine) warnBroken(key model.JobKey, how dispatch.Break, lasted, after time.Duration) {
+	job := e.State.Job(key)
+	if job == nil || !job.Partial() {
+		return
+	}
+	fate := "members are evicted"
+	if how == dispatch.Lost && !e.rules.Load().args.ReleaseLost {
+		fate = "its minimum protects it no more from those who need the room"
+	}
+	e.Writer.Broken(key, fmt.Sprintf("%s; %s in %s unless it is completed", brokenFor(job, lasted), fate, (after-lasted).Round(time.Second)))
 }

@@ -30,8 +30,8 @@ type Rules struct {
 	votes *votes.Voter
 	// shuffler is nil unless somebody takes part in the action shuffle.
 	shuffler *shuffler
-	// timeout, stalledAfter and halfTimeout are the arguments admissionTimeout, stalledAfter and halfTimeout.
-	timeout, stalledAfter, halfTimeout time.Duration
+	// args are the arguments of BatchQueue.
+	args *config.BatchQueueArgs
 
 	evicting []config.Action
 	// placesOutside: the extender of the tiers is asked about nodes.
@@ -55,7 +55,7 @@ type Refuser interface {
 // Prepare makes rules of the arguments of BatchQueue and the plugins of the profiles. An error says what is wrong with the
 // arguments; the rules in force stay.
 func (e *Engine) Prepare(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs, plugins []fwk.Plugin) (*Rules, error) {
-	r := &Rules{timeout: args.AdmissionTimeout.Duration, stalledAfter: args.StalledAfter.Duration, halfTimeout: args.HalfTimeout.Duration}
+	r := &Rules{args: args}
 	outside, err := e.outside(ctx, handle, args, r)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,8 @@ func (r *Rules) check(evictions bool) error {
 // forDispatch are the rules as far as the dispatcher goes.
 func (r *Rules) forDispatch() dispatch.Rules {
 	return dispatch.Rules{
-		Policies: r.policies, AdmissionTimeout: r.timeout, StalledAfter: r.stalledAfter, HalfTimeout: r.halfTimeout,
+		Policies: r.policies, AdmissionTimeout: r.args.AdmissionTimeout.Duration, StalledAfter: r.args.StalledAfter.Duration,
+		HalfTimeout: r.args.HalfTimeout.Duration, BrokenTimeout: r.args.BrokenTimeout.Duration, ReleaseLost: r.args.ReleaseLost,
 		Evicts: len(r.evicting) > 0,
 	}
 }

@@ -78,13 +78,13 @@ type outgoing struct {
 	settlements []settlement
 	admissions  []admission
 	faults      []fault
-	releases    []release
+	troubles    []trouble
 }
 
 // take returns what is to be told. The lock is held, and telling counts until it is told.
 func (d *Dispatcher) take() outgoing {
-	out := outgoing{reports: d.reports, settlements: d.settlements, admissions: d.admissions, faults: d.faults, releases: d.releases}
-	d.reports, d.settlements, d.admissions, d.faults, d.releases = nil, nil, nil, nil, nil
+	out := outgoing{reports: d.reports, settlements: d.settlements, admissions: d.admissions, faults: d.faults, troubles: d.troubles}
+	d.reports, d.settlements, d.admissions, d.faults, d.troubles = nil, nil, nil, nil, nil
 	d.telling++
 	return out
 }
@@ -110,8 +110,12 @@ func (d *Dispatcher) send(out outgoing) {
 	for _, s := range out.settlements {
 		d.cfg.Settle(s.members, s.bind)
 	}
-	for _, r := range out.releases {
-		d.cfg.Release(r.job, r.lasted)
+	for _, t := range out.troubles {
+		if t.release {
+			d.cfg.Release(t.job, t.lasted)
+		} else {
+			d.cfg.Warn(t.job, t.how, t.lasted, t.after)
+		}
 	}
 	for _, r := range out.reports {
 		d.cfg.Report(r.job, r.reason, r.number)

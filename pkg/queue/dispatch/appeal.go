@@ -99,6 +99,7 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 	if job == nil {
 		return nil
 	}
+	world.Lapses = d.lapses()
 	return d.cfg.Policies.Trial(action, job, world)
 }
 

@@ -27,7 +27,7 @@ func (silent) Turn(TurnResult)                {}
 func (silent) Parked(model.ReasonKind)        {}
 func (silent) Retried()                       {}
 func (silent) Swept()                         {}
-func (silent) Released()                      {}
+func (silent) Released(Break)                 {}
 func (silent) Admitted(string, time.Duration) {}
 
 // crowd returns a dispatcher that has taken in so many jobs of one pod, spread over the leaves of a tree of four levels

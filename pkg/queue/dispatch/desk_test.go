@@ -39,8 +39,8 @@ type desk struct {
 	settled   map[types.UID]bool
 	// began is when the desk was made.
 	began time.Time
-	// released are half gangs that are to give back what they hold.
-	released []string
+	// released are broken gangs that are to give back what they hold, warned those that were told that they may have to.
+	released, warned []string
 	// elsewhere are pods that are not in the scheduling queue, with the plugin that keeps them out, if one does.
 	elsewhere map[types.UID]string
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
@@ -69,8 +69,11 @@ const patience = 10 * time.Minute
 // stalledAfter is how long nodes must have refused a job for others to be its guests.
 const stalledAfter = 10 * time.Second
 
-// halfTimeout is how long gangs may be half placed.
-const halfTimeout = time.Minute
+// halfTimeout is how long gangs may be half placed, brokenTimeout how long those may be broken that lost members.
+const (
+	halfTimeout   = time.Minute
+	brokenTimeout = 5 * time.Minute
+)
 
 func noOpinion(_, _ *model.Task) int { return 0 }
 
@@ -91,7 +94,8 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State: d.state,
 		Rules: dispatch.Rules{
-			Policies: policies(t, args, outside...), AdmissionTimeout: patience, StalledAfter: stalledAfter, HalfTimeout: halfTimeout,
+			Policies: policies(t, args, outside...), AdmissionTimeout: patience, StalledAfter: stalledAfter,
+			HalfTimeout: halfTimeout, BrokenTimeout: brokenTimeout, ReleaseLost: args.ReleaseLost,
 			Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		},
 		MayFit:   gang.MayFit,
@@ -105,6 +109,11 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.released = append(d.released, key.Name)
+		},
+		Warn: func(key model.JobKey, how dispatch.Break, lasted, after time.Duration) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.warned = append(d.warned, fmt.Sprintf("%s %s %s of %s", key.Name, how, lasted, after))
 		},
 		Recorder: metrics.Recorder{},
 		Activate: func(pods []*corev1.Pod) (elsewhere []dispatch.Standing) {

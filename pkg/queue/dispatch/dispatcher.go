@@ -56,9 +56,11 @@ type Config struct {
 	Report func(job model.JobKey, reason model.Reason, number uint64)
 	// Fault is told that a queue is left out of scheduling, and why; the zero Reason when it no longer is.
 	Fault func(*model.Queue, model.Reason)
-	// Release is told to have the members of a half gang evicted, which has been one for so long. It is told again if that comes to nothing.
+	// Release is told to have the members of a broken gang evicted, which has been one for so long. It is told again if that comes to nothing.
 	Release func(job model.JobKey, lasted time.Duration)
-	Clock   clock.WithTicker
+	// Warn is told that half of the time is over that a gang may be broken.
+	Warn  func(job model.JobKey, how Break, lasted, after time.Duration)
+	Clock clock.WithTicker
 	// Recorder counts what is done.
 	Recorder Recorder
 }
@@ -71,8 +73,8 @@ type Recorder interface {
 	Retried()
 	// Swept: a job was placed in a turn for which nothing had happened.
 	Swept()
-	// Released: a gang that was never whole is to give back what it holds.
-	Released()
+	// Released: a broken gang is to give back what it holds.
+	Released(how Break)
 	Admitted(queue string, waited time.Duration)
 }
 
@@ -155,14 +157,14 @@ type Dispatcher struct {
 	// resting are jobs that sit out a back-off, setbacks those that failed and of which no pod was bound since.
 	resting  map[model.JobKey]*waiting
 	setbacks map[model.JobKey]setback
-	// halves are the gangs that are half placed, or were and have been released.
-	halves map[model.JobKey]half
-	// reports, settlements, admissions, faults and releases are collected under the lock and sent after it.
+	// broken are the gangs that are broken, or were and have been released.
+	broken map[model.JobKey]broken
+	// reports, settlements, admissions, faults and troubles are collected under the lock and sent after it.
 	reports     []report
 	settlements []settlement
 	admissions  []admission
 	faults      []fault
-	releases    []release
+	troubles    []trouble
 	// reported numbers the reports.
 	reported uint64
 	// booked are the jobs that the accounts have, before Run.
@@ -192,7 +194,7 @@ func New(cfg Config) *Dispatcher {
 		lots:    map[lotKey]*lot{},
 		changed: map[model.JobKey]bool{},
 		booked:  map[model.JobKey]bool{},
-		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{}, halves: map[model.JobKey]half{},
+		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{},
 		lines: map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
 		absence: newAbsence(), urgent: map[types.UID]bool{},

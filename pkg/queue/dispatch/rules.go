@@ -24,6 +24,10 @@ type Rules struct {
 	StalledAfter time.Duration
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before it is released; zero: for ever.
 	HalfTimeout time.Duration
+	// BrokenTimeout is how long a gang that lost members may hold nodes for too few before its minimum protects it no more; zero: for ever.
+	// ReleaseLost: it is released then.
+	BrokenTimeout time.Duration
+	ReleaseLost   bool
 	// Evicts: some action evicts.
 	Evicts bool
 }

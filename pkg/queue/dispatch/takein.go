@@ -168,7 +168,7 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 		if job == nil {
 			delete(d.setbacks, key)
 		}
-		d.watchHalf(key, job)
+		d.watchBroken(key, job)
 		return
 	}
 	if w == nil {
@@ -189,7 +189,7 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 	}
 	d.place(w)
 	d.restall(w)
-	d.watchHalf(key, job)
+	d.watchBroken(key, job)
 }
 
 // rank records a job as it is now; nil when it no longer waits.

@@ -56,6 +56,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 			AdmissionTimeout: metav1.Duration{Duration: 10 * time.Minute},
 			StalledAfter:     metav1.Duration{Duration: 10 * time.Second},
 			HalfTimeout:      metav1.Duration{Duration: time.Minute},
+			BrokenTimeout:    metav1.Duration{Duration: 5 * time.Minute},
 		}
 		if change != nil {
 			change(args)
@@ -136,6 +137,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 				AdmissionTimeout: metav1.Duration{Duration: -time.Second},
 				StalledAfter:     metav1.Duration{Duration: time.Millisecond},
 				HalfTimeout:      metav1.Duration{Duration: time.Millisecond},
+				BrokenTimeout:    metav1.Duration{Duration: 5 * time.Minute},
 			},
 		},
 	} {

@@ -71,4 +71,7 @@ func SetDefaults_BatchQueueArgs(args *BatchQueueArgs) { //nolint:revive // The d
 	if args.HalfTimeout == nil {
 		args.HalfTimeout = &metav1.Duration{Duration: time.Minute}
 	}
+	if args.BrokenTimeout == nil {
+		args.BrokenTimeout = &metav1.Duration{Duration: 5 * time.Minute}
+	}
 }

@@ -43,6 +43,13 @@ type BatchQueueArgs struct {
 	// ever, else at least 1s; default 1m.
 	// +optional
 	HalfTimeout *metav1.Duration `json:"halfTimeout,omitempty"`
+	// BrokenTimeout is how long a gang that was whole and lost members may hold nodes for too few of them before its minimum protects it
+	// from evictions no more; 0s is for ever, else at least 1s; default 5m.
+	// +optional
+	BrokenTimeout *metav1.Duration `json:"brokenTimeout,omitempty"`
+	// ReleaseLost has such a gang evicted after BrokenTimeout even if nobody needs the room; default false.
+	// +optional
+	ReleaseLost bool `json:"releaseLost,omitempty"`
 }
 
 // ActionConfiguration are the arguments of one action.

@@ -252,6 +252,10 @@ func autoConvert_v1_BatchQueueArgs_To_config_BatchQueueArgs(in *BatchQueueArgs, 
 	if err := metav1.Convert_Pointer_v1_Duration_To_v1_Duration(&in.HalfTimeout, &out.HalfTimeout, s); err != nil {
 		return err
 	}
+	if err := metav1.Convert_Pointer_v1_Duration_To_v1_Duration(&in.BrokenTimeout, &out.BrokenTimeout, s); err != nil {
+		return err
+	}
+	out.ReleaseLost = in.ReleaseLost
 	return nil
 }
 
@@ -274,6 +278,10 @@ func autoConvert_config_BatchQueueArgs_To_v1_BatchQueueArgs(in *config.BatchQueu
 	if err := metav1.Convert_v1_Duration_To_Pointer_v1_Duration(&in.HalfTimeout, &out.HalfTimeout, s); err != nil {
 		return err
 	}
+	if err := metav1.Convert_v1_Duration_To_Pointer_v1_Duration(&in.BrokenTimeout, &out.BrokenTimeout, s); err != nil {
+		return err
+	}
+	out.ReleaseLost = in.ReleaseLost
 	return nil
 }
 

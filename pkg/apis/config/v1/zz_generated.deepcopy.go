@@ -104,6 +104,11 @@ func (in *BatchQueueArgs) DeepCopyInto(out *BatchQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.BrokenTimeout != nil {
+		in, out := &in.BrokenTimeout, &out.BrokenTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	return
 }
 

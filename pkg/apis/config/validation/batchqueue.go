@@ -31,6 +31,10 @@ func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs, outsi
 	all = append(all, forEverOrLong(path.Child("admissionTimeout"), args.AdmissionTimeout)...)
 	all = append(all, forEverOrLong(path.Child("stalledAfter"), args.StalledAfter)...)
 	all = append(all, forEverOrLong(path.Child("halfTimeout"), args.HalfTimeout)...)
+	all = append(all, forEverOrLong(path.Child("brokenTimeout"), args.BrokenTimeout)...)
+	if args.ReleaseLost && args.BrokenTimeout.Duration == 0 {
+		all = append(all, field.Invalid(path.Child("releaseLost"), true, "nothing is released while brokenTimeout is 0s, which is for ever"))
+	}
 	return all.ToAggregate()
 }
 

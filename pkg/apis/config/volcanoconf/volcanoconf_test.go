@@ -180,7 +180,7 @@ func TestFilesAreRead(t *testing.T) {
 			}
 			args := want[filepath.Base(file)]
 			args.AdmissionTimeout, args.StalledAfter = metav1.Duration{Duration: 10 * time.Minute}, metav1.Duration{Duration: 10 * time.Second}
-			args.HalfTimeout = metav1.Duration{Duration: time.Minute}
+			args.HalfTimeout, args.BrokenTimeout = metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: 5 * time.Minute}
 			if diff := cmp.Diff(&args, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
 			}
@@ -208,7 +208,7 @@ func TestWhatIsAbsentIsVolcanosDefault(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.want.AdmissionTimeout, tc.want.StalledAfter = metav1.Duration{Duration: 10 * time.Minute}, metav1.Duration{Duration: 10 * time.Second}
-			tc.want.HalfTimeout = metav1.Duration{Duration: time.Minute}
+			tc.want.HalfTimeout, tc.want.BrokenTimeout = metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: 5 * time.Minute}
 			if diff := cmp.Diff(&tc.want, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
 			}

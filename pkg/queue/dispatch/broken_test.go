@@ -4,6 +4,7 @@
 package dispatch_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -51,7 +52,9 @@ func TestAHalfGangIsReleased(t *testing.T) {
 			d.take()
 			d.bind("half", 0)
 			d.wantReleased()
+			d.wantBroken(1, 0)
 			time.Sleep(halfTimeout / 2)
+			d.wantWarned("half half 30s of 1m0s")
 			// That it gets on does not count.
 			d.bind("half", 1)
 			time.Sleep(halfTimeout/2 - time.Millisecond)
@@ -60,6 +63,7 @@ func TestAHalfGangIsReleased(t *testing.T) {
 			d.wantReleased("half")
 			d.leave("half", 0, 1)
 			d.take()
+			d.wantBroken(0, 0)
 			if rest > 0 {
 				time.Sleep(rest - time.Second)
 				d.want()
@@ -68,6 +72,73 @@ func TestAHalfGangIsReleased(t *testing.T) {
 			}
 		}
 	})
+}
+
+// wantWarned takes what was told of broken gangs since the last call.
+func (d *desk) wantWarned(jobs ...string) {
+	d.t.Helper()
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(d.warned, jobs) {
+		d.t.Errorf("after %s it is told that %q, want %q", time.Since(d.began), d.warned, jobs)
+	}
+	d.warned = nil
+}
+
+// TestAGangThatLostMembersIsReleasedIfThatIsWanted: it is warned when half of its time is over. That a member comes back and goes again does
+// not count until its bind is known.
+func TestAGangThatLostMembersIsReleasedIfThatIsWanted(t *testing.T) {
+	for _, wanted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("wanted: %t", wanted), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				args := plain()
+				args.ReleaseLost = wanted
+				d := newDeskWith(t, args)
+				d.group("lost", model.DefaultQueue, 3, 3, nil)
+				for i := range 3 {
+					d.bind("lost", i)
+				}
+				synctest.Wait()
+				d.state.DeletePod(memberOf("lost", 2, "1").UID)
+				d.wantBroken(0, 1)
+				time.Sleep(brokenTimeout/2 - time.Second)
+				d.state.UpsertPod(memberOf("lost", 2, "1"))
+				d.want("lost-2")
+				d.plan("lost-2")
+				d.place("lost-2")
+				synctest.Wait()
+				d.state.Forget("lost-2")
+				d.state.DeletePod("lost-2")
+				d.Unreserved("lost-2", keyOf("lost"))
+				d.wantWarned()
+				time.Sleep(2 * time.Second)
+				d.wantWarned("lost lost 2m30s of 5m0s")
+				time.Sleep(brokenTimeout / 2)
+				d.wantWarned()
+				if wanted {
+					d.wantReleased("lost")
+				} else {
+					d.wantReleased()
+				}
+				d.wantBroken(0, 1)
+				d.bind("lost", 2)
+				d.wantBroken(0, 0)
+				time.Sleep(2 * brokenTimeout)
+				d.wantWarned()
+				d.wantReleased()
+			})
+		})
+	}
+}
+
+// wantBroken counts the gangs that are broken.
+func (d *desk) wantBroken(half, lost int) {
+	d.t.Helper()
+	synctest.Wait()
+	if got := d.Broken(); got[dispatch.Half] != half || got[dispatch.Lost] != lost {
+		d.t.Errorf("after %s there are %v, want %d half and %d lost", time.Since(d.began), got, half, lost)
+	}
 }
 
 // TestABindThatIsRefusedMakesNoGangWhole: each attempt reserves a node for the last member, which the API server then refuses to bind.

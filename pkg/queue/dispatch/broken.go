@@ -1,0 +1,168 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// A gang is broken while some members hold nodes, and too few. One that was never whole is half placed: a bind was refused, the scheduler
+// was killed between two binds, or another one placed some. It runs nothing. One that was whole has lost members since, and may run on or
+// not. Both are completed before all else. If that does not succeed for long, a half gang is released, so that others can have the nodes,
+// and it starts whole or not at all; one that lost members is no longer protected from those who need its room.
+
+// firstRest and lastRest bound how long a gang rests that was released more than once; it doubles.
+const (
+	firstRest = time.Minute
+	lastRest  = 30 * time.Minute
+)
+
+// Break is how a gang is broken.
+type Break string
+
+const (
+	// Half: the gang was never whole.
+	Half Break = "half"
+	// Lost: the gang was whole, and has fewer members than it started with and its PodGroup asks for.
+	Lost Break = "lost"
+)
+
+// broken is what is kept of a broken gang until it is whole.
+type broken struct {
+	how Break
+	// since is when it became so, or was last released; zero while no member holds a node.
+	since time.Time
+	// warned: half of its time is over, and it was told.
+	warned bool
+	// released is how often it was released.
+	released int
+}
+
+// trouble is what is to be done about a gang that has been broken for so long: have its members evicted, or else warn that its time is
+// over after so long.
+type trouble struct {
+	job     model.JobKey
+	how     Break
+	lasted  time.Duration
+	after   time.Duration
+	release bool
+}
+
+// breakOf tells how a job is broken; empty when it is not.
+func breakOf(job *model.Job) Break {
+	switch {
+	case job.Half():
+		return Half
+	case job.Partial() && job.Start.Tasks > 0:
+		return Lost
+	}
+	return ""
+}
+
+// timeOf is how long a gang may be broken before it is released or loses its protection; zero: for ever.
+func (d *Dispatcher) timeOf(how Break) time.Duration {
+	if how == Half {
+		return d.cfg.HalfTimeout
+	}
+	return d.cfg.BrokenTimeout
+}
+
+// watchBroken keeps since when a job, nil if it is gone, is broken, and does what is due.
+func (d *Dispatcher) watchBroken(key model.JobKey, job *model.Job) {
+	b, known := d.broken[key]
+	switch {
+	case job == nil, job.Whole():
+		delete(d.broken, key)
+		return
+	case job.Placed() == 0:
+		if b = (broken{released: b.released}); known {
+			d.broken[key] = b
+		}
+		return
+	}
+	how := breakOf(job)
+	if how == "" {
+		// The binds that would complete it may be refused.
+		return
+	}
+	now := d.cfg.Clock.Now()
+	if b.since.IsZero() || b.how != how {
+		b.how, b.since, b.warned = how, now, false
+	}
+	d.broken[key] = b
+	if after := d.timeOf(how); after > 0 {
+		d.judgeBroken(key, b, now.Sub(b.since), after)
+	}
+}
+
+// judgeBroken does what is due with a gang that has been broken for so long, and may be for another time.
+func (d *Dispatcher) judgeBroken(key model.JobKey, b broken, lasted, after time.Duration) {
+	now, due := d.cfg.Clock.Now(), trouble{job: key, how: b.how, lasted: lasted, after: after}
+	switch {
+	case lasted < after/2:
+		d.expire(now.Add(after/2-lasted), key)
+		return
+	case lasted < after:
+		if d.expire(now.Add(after-lasted), key); b.warned {
+			return
+		}
+		b.warned = true
+	case b.how == Half || d.cfg.ReleaseLost:
+		due.release = true
+		b.since, b.warned = now, false
+		b.released++
+		d.cfg.Recorder.Released(b.how)
+		d.pause(key, b.released)
+		d.expire(now.Add(after/2), key)
+	default:
+		// Those who wait for its room look for it when its time is over: see Trial.Again.
+		return
+	}
+	d.broken[key] = b
+	d.troubles = append(d.troubles, due)
+}
+
+// pause lets a job rest that was released more than once.
+func (d *Dispatcher) pause(key model.JobKey, released int) {
+	if released < 2 {
+		return
+	}
+	s := d.setbacks[key]
+	s.notBefore = d.cfg.Clock.Now().Add(min(lastRest, firstRest<<min(released-2, 10)))
+	d.setbacks[key] = s
+	if w := d.jobs[key]; w != nil {
+		w.setback = s
+	}
+}
+
+// lapses tells from when on broken gangs are not protected by their minimum any more: those that are half placed at once, those that lost
+// members when they have been broken for long.
+func (d *Dispatcher) lapses() map[model.JobKey]time.Time {
+	at := map[model.JobKey]time.Time{}
+	for key, b := range d.broken {
+		switch after := d.cfg.BrokenTimeout; {
+		case b.since.IsZero():
+		case b.how == Half:
+			at[key] = b.since
+		case after > 0:
+			at[key] = b.since.Add(after)
+		}
+	}
+	return at
+}
+
+// Broken counts the gangs that are broken.
+func (d *Dispatcher) Broken() map[Break]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	count := map[Break]int{Half: 0, Lost: 0}
+	for _, b := range d.broken {
+		if !b.since.IsZero() {
+			count[b.how]++
+		}
+	}
+	return count
+}

@@ -1,0 +1,137 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+	"github.com/caldera-scheduler/caldera/test/integration/env"
+)
+
+// TestAHalfGangGivesBackWhatItHolds: the API server binds one member of a gang, and refuses to bind the other. The scheduler is restarted
+// meanwhile, and another gang waits for the room. Once the first gang is released, the other starts; when its members can be bound, and
+// have been created anew, it starts as well.
+func TestAHalfGangGivesBackWhatItHolds(t *testing.T) {
+	const timeout = 5 * time.Second
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=2,memory=4Gi"}})
+	denyBindings(t, e, env.Namespace, "half-1", `object.metadata.name != "half-1"`)
+	quick := env.Queues(func(args *config.BatchQueueArgs) { args.HalfTimeout.Duration = timeout })
+	stop := e.StartSchedulerWith(t, "", quick)
+	half := env.Gang{Name: "half", Min: 2, Size: 2, CPU: "1"}
+	e.Create(t, half)
+	env.Eventually(t, soon, e.AllBound(t, half.Name, 1))
+	stop()
+	began := time.Now()
+	e.StartSchedulerWith(t, "", quick)
+	others := env.Gang{Name: "others", Min: 2, Size: 2, CPU: "1"}
+	e.Create(t, others)
+	env.Eventually(t, timeout+30*time.Second, e.AllBound(t, others.Name, 2))
+	if waited := time.Since(began); waited < timeout {
+		t.Errorf("it was released after %s, before %s", waited, timeout)
+	}
+	env.Eventually(t, soon, func() string {
+		if members := e.Members(t, half.Name); len(members) != 1 || members[0].Name != "half-1" {
+			return fmt.Sprintf("%d members of gang %s are there, want half-1 only", len(members), half.Name)
+		}
+		return ""
+	})
+	env.Eventually(t, soon, func() string {
+		list, err := e.Kube.CoreV1().Events(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=half,reason=GangReleased"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range list.Items {
+			if strings.Contains(event.Message, "was never whole: 1 of 2 members have nodes") {
+				return ""
+			}
+		}
+		return fmt.Sprintf("%d events tell that the gang was released, none why", len(list.Items))
+	})
+
+	allowBindings(t, e, env.Namespace)
+	e.Delete(t, others.Name)
+	e.CreatePods(t, half.Member(0))
+	env.Eventually(t, 30*time.Second, e.AllBound(t, half.Name, 2))
+}
+
+// TestAGangThatLostMembersYields: one of three members is deleted, and does not come back. A gang of higher priority needs the room of the
+// two others. It gets that of both, once the gang has been broken for its time and not before. A gang that nobody takes room from is
+// released if that is wanted.
+func TestAGangThatLostMembersYields(t *testing.T) {
+	const timeout = 5 * time.Second
+	const conf = "actions: \"enqueue, allocate, preempt\"\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}]}]\n"
+	for name, release := range map[string]bool{"to who needs the room": false, "for nobody's sake": true} {
+		t.Run(name, func(t *testing.T) {
+			e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
+			urgent := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}
+			if _, err := e.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), urgent, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			e.StartSchedulerWith(t, conf, env.Queues(func(args *config.BatchQueueArgs) {
+				args.BrokenTimeout.Duration, args.ReleaseLost = timeout, release
+			}))
+			lost := env.Gang{Name: "lost", Min: 3, Size: 3, CPU: "1"}
+			e.Create(t, lost)
+			env.Eventually(t, soon, e.AllBound(t, lost.Name, 3))
+			env.Eventually(t, soon, func() string { return running(e.Members(t, lost.Name), 3) })
+			if !release {
+				e.Create(t, env.Gang{
+					Name: "taker", Min: 3, Size: 3, CPU: "1",
+					Pod:   func(_ int, p *corev1.Pod) { p.Spec.PriorityClassName = urgent.Name },
+					Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = urgent.Name },
+				})
+			}
+			began := time.Now()
+			e.DeletePods(t.Context(), t, lost.Member(2))
+			env.Eventually(t, timeout+30*time.Second, func() string {
+				if left := e.Members(t, lost.Name); len(left) > 0 {
+					return fmt.Sprintf("%d members of gang lost are left", len(left))
+				}
+				return ""
+			})
+			if took := time.Since(began); took < timeout {
+				t.Errorf("the last member went after %s, before %s", took, timeout)
+			}
+			if !release {
+				env.Eventually(t, soon, e.AllBound(t, "taker", 3))
+			}
+			env.Eventually(t, soon, func() string {
+				list, err := e.Kube.CoreV1().Events(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=lost,reason=GangBroken"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, event := range list.Items {
+					if strings.Contains(event.Message, "2 of 3 have nodes") {
+						return ""
+					}
+				}
+				return fmt.Sprintf("%d events warn of the broken gang, none how", len(list.Items))
+			})
+		})
+	}
+}
+
+// running says that not all of so many pods run; empty when they do.
+func running(pods []*corev1.Pod, want int) string {
+	n := 0
+	for _, p := range pods {
+		if p.Status.Phase == corev1.PodRunning {
+			n++
+		}
+	}
+	if n == want {
+		return ""
+	}
+	return fmt.Sprintf("%d pods run, want %d", n, want)
+}
