@@ -24,9 +24,9 @@ const (
 type Break string
 
 const (
-	// Half: the gang was never whole.
+	// Half is that of a gang that was never whole.
 	Half Break = "half"
-	// Lost: the gang was whole, and has fewer members than it started with and its PodGroup asks for.
+	// Lost is that of a gang that was whole, and has fewer members than it started with and its PodGroup asks for.
 	Lost Break = "lost"
 )
 
