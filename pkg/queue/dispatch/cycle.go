@@ -124,7 +124,8 @@ func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
 	d.proceed()
 }
 
-// NoNodes ends the turn that the pod leads: the scheduler does not even begin to look for one where there are no nodes.
+// NoNodes ends the turn that the pod leads: the scheduler does not even begin to look for one where there are no nodes. Its cache may not
+// know yet of those that there are.
 func (d *Dispatcher) NoNodes(uid types.UID) {
 	d.mu.Lock()
 	t, task := d.turn, d.cfg.State.Task(uid)
@@ -137,7 +138,7 @@ func (d *Dispatcher) NoNodes(uid types.UID) {
 	}
 	d.mu.Unlock()
 	if leads {
-		d.Refused(uid, Refusal{Reason: noNodes})
+		d.Refused(uid, Refusal{Reason: noNodes, Stale: d.cfg.State.Totals().Nodes > 0})
 	}
 }
 

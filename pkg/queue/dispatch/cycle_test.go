@@ -5,6 +5,7 @@ package dispatch_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -405,4 +406,29 @@ func TestAJobIsChargedWithItsOwnTime(t *testing.T) {
 		d.Between()
 		d.wantWithin(19*time.Millisecond, "a-0")
 	})
+}
+
+// TestACacheWithoutNodesIsOnlyBelievedWhereThereAreNone: the scheduler's cache may learn of the first node after the model. Nobody tells when.
+func TestACacheWithoutNodesIsOnlyBelievedWhereThereAreNone(t *testing.T) {
+	for _, node := range []bool{false, true} {
+		t.Run(fmt.Sprintf("there is one: %t", node), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				d.submit("a", 1, 1, "1")
+				d.want("a-0")
+				d.begin("a-0")
+				if !node {
+					d.state.DeleteNode("node-0")
+				}
+				d.NoNodes("a-0")
+				d.Between()
+				time.Sleep(time.Second)
+				if node {
+					d.want("a-0")
+				} else {
+					d.want()
+				}
+			})
+		})
+	}
 }
