@@ -16,6 +16,9 @@ import (
 const (
 	// memoShapes is how many shapes are remembered from one plan to the next.
 	memoShapes = 16
+	// mostFreed is how many nodes that were refused, and have room by now, are looked at one by one; where there are more, the nodes are
+	// sampled anew.
+	mostFreed = 64
 	// memoUses is how often the candidates of a shape are used before the nodes are sampled anew.
 	memoUses = 64
 )
@@ -74,6 +77,10 @@ func (c *class) adopt(ctx context.Context) error {
 	if alike, err := c.scoresLike(ctx, old, infos); !alike || err != nil {
 		return err
 	}
+	freed := c.freedSince(old)
+	if len(freed) > mostFreed {
+		return nil
+	}
 	c.take(old)
 	a.remembered = true
 	var changed []*candidate
@@ -87,10 +94,7 @@ func (c *class) adopt(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.exhausted {
-		return c.admitChanged(ctx)
-	}
-	return nil
+	return c.admit(ctx, freed)
 }
 
 // newest returns the highest generation of the nodes: every later change of one of them has a higher one.
@@ -113,13 +117,28 @@ func (c *class) refusedOf(nodes map[int]fwk.NodeInfo) sets.Set[int] {
 	return refused
 }
 
-// admitChanged makes candidates of the nodes that the class refused when it looked at all of them, that changed since, and that it
-// would not refuse now.
-func (c *class) admitChanged(ctx context.Context) error {
+// freedSince returns the nodes that another class of the shape refused when it looked at all of them, that changed since, and that have
+// room now as far as their idle resources go.
+func (c *class) freedSince(old *class) []int {
+	if !old.exhausted {
+		return nil
+	}
+	var freed []int
 	for i, base := range c.attempt.overlay.nodes {
-		if (base.GetGeneration() <= c.newest && !c.filled.Has(i)) || c.entries[i] != nil {
+		if (base.GetGeneration() <= old.newest && !old.filled.Has(i)) || old.entries[i] != nil {
 			continue
 		}
+		if old.trustRequests && room(c.attempt.overlay.at(i), c.task.Request) == 0 {
+			continue
+		}
+		freed = append(freed, i)
+	}
+	return freed
+}
+
+// admit makes candidates of those of the nodes that pass the filters.
+func (c *class) admit(ctx context.Context, nodes []int) error {
+	for _, i := range nodes {
 		e := newCandidate(c.attempt.overlay, i)
 		if c.places(ctx, e.info) == 0 || !c.runFilters(ctx, e.info).IsSuccess() {
 			continue

@@ -54,9 +54,14 @@ func (e *Engine) warnBroken(key model.JobKey, how dispatch.Break, lasted, after 
 	if job == nil || !job.Partial() {
 		return
 	}
-	fate := "members are evicted"
-	if how == dispatch.Lost && !e.rules.Load().args.ReleaseLost {
-		fate = "its minimum protects it no more from those who need the room"
+	fate := "they are evicted"
+	switch rules := e.rules.Load(); {
+	case how == dispatch.Half || rules.args.ReleaseLost:
+	case len(rules.evicting) == 0:
+		// They keep their nodes, and nobody needs to know.
+		return
+	default:
+		fate = "its minimum protects them no more from those who need the room"
 	}
 	e.Writer.Broken(key, fmt.Sprintf("%s; %s in %s unless it is completed", brokenFor(job, lasted), fate, (after-lasted).Round(time.Second)))
 }
