@@ -138,14 +138,14 @@ func (d *Dispatcher) pause(key model.JobKey, released int) {
 	}
 }
 
-// lapses tells from when on broken gangs are not protected by their minimum any more: those that are half placed at once, those that lost
-// members when they have been broken for long.
+// lapses tells from when on broken gangs are not protected by their minimum any more: those that are half placed, and those whose release
+// was refused, at once; those that lost members when they have been broken for long.
 func (d *Dispatcher) lapses() map[model.JobKey]time.Time {
 	at := map[model.JobKey]time.Time{}
 	for key, b := range d.broken {
 		switch after := d.cfg.BrokenTimeout; {
 		case b.since.IsZero():
-		case b.how == Half:
+		case b.how == Half, b.released > 0:
 			at[key] = b.since
 		case after > 0:
 			at[key] = b.since.Add(after)
