@@ -69,6 +69,8 @@ type machine struct {
 	since time.Time
 	// longest is how long the longest cycle took.
 	longest time.Duration
+	// lied: a plan was refused whatever room there was, as by a filter that takes a node only when it changes.
+	lied bool
 	// hit: the step had an effect. Nodes are those that there are.
 	hit   bool
 	nodes map[string]bool
@@ -257,7 +259,12 @@ var events = map[string]func(*machine, step){
 	"enter":         (*machine).enter,
 	"plan":          func(m *machine, s step) { m.lead(s, (*machine).plan) },
 	"plan, fragile": func(m *machine, s step) { m.lead(s, (*machine).planFragile) },
-	"refuse":        func(m *machine, s step) { m.lead(s, (*machine).refuse) },
+	"refuse": func(m *machine, s step) {
+		m.lead(s, func(m *machine, c *cycle) {
+			m.lied = true
+			m.refuse(c)
+		})
+	},
 	"repeat": func(m *machine, s step) {
 		m.lead(s, func(m *machine, c *cycle) {
 			if !m.d.Repeat(c.uid) {
@@ -708,10 +715,13 @@ func (m *machine) finish(kept int) string {
 		}
 	}
 	for name := range machineNodes {
-		// Filters that refused it for nothing take it when it changes.
-		m.state.DeleteNode(name)
-		synctest.Wait()
-		m.addNode(name)
+		if m.lied {
+			m.state.DeleteNode(name)
+			synctest.Wait()
+		}
+		if m.lied || !m.nodes[name] {
+			m.addNode(name)
+		}
 	}
 	m.group(kept, machinePods)
 	for i := range machinePods {
