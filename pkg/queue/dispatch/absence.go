@@ -4,7 +4,7 @@
 package dispatch
 
 import (
-	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,29 +13,30 @@ import (
 
 // absence is why pods that wait for nodes are not in the active queue though they are to be.
 type absence struct {
-	// away are pods that the scheduling queue does not know, with their jobs: it is yet to learn of them, or their last cycle has not ended.
-	away map[types.UID]model.JobKey
+	// away are pods that the scheduling queue does not know: it is yet to learn of them, or their last cycle has not ended.
+	away map[types.UID]away
 	// held are pods that another plugin keeps out of the queue, with the plugin.
 	held map[types.UID]string
 }
 
-func newAbsence() absence {
-	return absence{away: map[types.UID]model.JobKey{}, held: map[types.UID]string{}}
+// away is whose pod it is that the scheduling queue does not know, and until when that matters at most: what tells of the pod may be lost.
+type away struct {
+	job   model.JobKey
+	until time.Time
 }
 
-// ofJob reports whether the scheduling queue does not know some pod of a job.
-func (a absence) ofJob(key model.JobKey) bool {
-	for _, of := range a.away {
-		if of == key {
-			return true
+func newAbsence() absence {
+	return absence{away: map[types.UID]away{}, held: map[types.UID]string{}}
+}
+
+// ofJob returns until when a job waits for pods of it that the scheduling queue does not know; zero when it waits for none.
+func (a absence) ofJob(key model.JobKey, now time.Time) (until time.Time) {
+	for _, w := range a.away {
+		if w.job == key && w.until.After(now) && w.until.After(until) {
+			until = w.until
 		}
 	}
-	return false
-}
-
-// forgive has a job wait no longer for pods that the queue does not know.
-func (a absence) forgive(key model.JobKey) {
-	maps.DeleteFunc(a.away, func(_ types.UID, of model.JobKey) bool { return of == key })
+	return until
 }
 
 // forget drops a pod.

@@ -193,14 +193,7 @@ func (d *Dispatcher) watchPods(w *waiting) {
 			"gave its admission back: no pod of it was created within %s of being Inqueue", d.cfg.AdmissionTimeout)})
 		return
 	}
-	d.expire(w.podless.Add(d.cfg.AdmissionTimeout), job.Key)
-}
-
-// expire has a job looked at again at a time.
-func (d *Dispatcher) expire(at time.Time, key model.JobKey) {
-	if before, ok := d.expiries[key]; !ok || at.Before(before) {
-		d.expiries[key] = at
-	}
+	d.alarms.set(job.Key, w.podless.Add(d.cfg.AdmissionTimeout))
 }
 
 // admission is a decision that the model has to be told.

@@ -103,10 +103,10 @@ func (d *Dispatcher) judgeBroken(key model.JobKey, b broken, lasted, after time.
 	now, due := d.cfg.Clock.Now(), trouble{job: key, how: b.how, lasted: lasted, after: after}
 	switch {
 	case lasted < after/2:
-		d.expire(now.Add(after/2-lasted), key)
+		d.alarms.set(key, now.Add(after/2-lasted))
 		return
 	case lasted < after:
-		if d.expire(now.Add(after-lasted), key); b.warned {
+		if d.alarms.set(key, now.Add(after-lasted)); b.warned {
 			return
 		}
 		b.warned = true
@@ -116,7 +116,7 @@ func (d *Dispatcher) judgeBroken(key model.JobKey, b broken, lasted, after time.
 		b.released++
 		d.cfg.Recorder.Released(b.how)
 		d.pause(key, b.released)
-		d.expire(now.Add(after/2), key)
+		d.alarms.set(key, now.Add(after/2))
 	default:
 		// Those who wait for its room look for it when its time is over: see Trial.Again.
 		return

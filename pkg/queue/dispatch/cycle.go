@@ -149,9 +149,9 @@ var noNodes = model.Reason{
 // Seen records that the scheduling queue has a pod: one that it did not know, or that another plugin kept out of it.
 func (d *Dispatcher) Seen(uid types.UID) {
 	d.mu.Lock()
-	job, away := d.absence.away[uid]
+	missed, away := d.absence.away[uid]
 	if away {
-		d.changed[job] = true
+		d.changed[missed.job] = true
 	}
 	_, held := d.absence.held[uid]
 	d.absence.forget(uid)
@@ -183,12 +183,12 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 			d.absence.held[s.Pod] = s.GatedBy
 			held = append(held, s)
 		} else {
-			d.absence.away[s.Pod] = task.Job
 			// Nothing depends on its being told of the pod.
-			d.expire(d.cfg.Clock.Now().Add(overtakenAfter), task.Job)
+			d.absence.away[s.Pod] = away{task.Job, d.cfg.Clock.Now().Add(overtakenAfter)}
+			d.changed[task.Job] = true
 		}
 	}
-	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || d.absence.ofJob(t.job)) {
+	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || !d.absence.ofJob(t.job, d.cfg.Clock.Now()).IsZero()) {
 		d.end(TurnChanged)
 	}
 	d.mu.Unlock()

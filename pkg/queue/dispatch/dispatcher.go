@@ -122,9 +122,8 @@ type Dispatcher struct {
 	// stalling are lots that nodes refuse, in the order of since when, but for those that have stalled by now.
 	stalling []stalling
 	// nodes are the totals of the nodes when these last changed.
-	nodes model.Totals
-	// expiries are when jobs have to be looked at though nothing happens to them.
-	expiries map[model.JobKey]time.Time
+	nodes  model.Totals
+	alarms alarms
 	// queues are the queues that changed, bars what was last found to keep whole queues from turns.
 	queues map[string]bool
 	bars   map[string]model.Reason
@@ -154,8 +153,7 @@ type Dispatcher struct {
 	stirred    bool
 	nextStir   time.Time
 	stirredFor uint64
-	// resting are jobs that sit out a back-off, setbacks those that failed and of which no pod was bound since.
-	resting  map[model.JobKey]*waiting
+	// setbacks are jobs that failed and of which no pod was bound since.
 	setbacks map[model.JobKey]setback
 	// broken are the gangs that are broken, or were and have been released.
 	broken map[model.JobKey]broken
@@ -188,17 +186,17 @@ type settlement struct {
 // New returns a dispatcher that hands out no turns before Run.
 func New(cfg Config) *Dispatcher {
 	return &Dispatcher{
-		cfg:     cfg,
-		signal:  make(chan struct{}, 1),
-		jobs:    map[model.JobKey]*waiting{},
-		lots:    map[lotKey]*lot{},
-		changed: map[model.JobKey]bool{},
-		booked:  map[model.JobKey]bool{},
-		resting: map[model.JobKey]*waiting{}, setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{},
+		cfg:      cfg,
+		signal:   make(chan struct{}, 1),
+		jobs:     map[model.JobKey]*waiting{},
+		lots:     map[lotKey]*lot{},
+		changed:  map[model.JobKey]bool{},
+		booked:   map[model.JobKey]bool{},
+		setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{},
 		lines: map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
 		absence: newAbsence(), urgent: map[types.UID]bool{},
-		expiries: map[model.JobKey]time.Time{}, queues: map[string]bool{}, bars: map[string]model.Reason{},
+		alarms: newAlarms(), queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
 }
 

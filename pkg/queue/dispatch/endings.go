@@ -234,8 +234,7 @@ func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
 func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 	d.mu.Lock()
 	if d.handedOver {
-		d.absence.away[uid] = job
-		d.expire(d.cfg.Clock.Now().Add(mostTurn), job)
+		d.absence.away[uid] = away{job, d.cfg.Clock.Now().Add(mostTurn)}
 	}
 	d.lose(uid, job)
 	d.mu.Unlock()

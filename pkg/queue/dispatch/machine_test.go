@@ -682,7 +682,7 @@ func (m *machine) forgotten() string {
 		switch {
 		case w == nil:
 			return fmt.Sprintf("nothing is known of job %s, which waits", key)
-		case w.lot != nil, m.d.resting[key] != nil, w.applied != nil, m.d.absence.ofJob(key):
+		case w.lot != nil, w.notBefore.After(time.Now()), w.applied != nil, !m.d.absence.ofJob(key, time.Now()).IsZero():
 		default:
 			return fmt.Sprintf("job %s waits, and is in no lot; %d tasks are placeable, it was told %q", key, job.Counts.Placeable(), w.reported.Message)
 		}

@@ -37,11 +37,8 @@ func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 			next = t
 		}
 	}
-	for _, w := range d.resting {
-		at(w.notBefore)
-	}
-	for _, expiry := range d.expiries {
-		at(expiry)
+	if first := d.alarms.next(); !first.IsZero() {
+		at(first)
 	}
 	for _, t := range d.appointments() {
 		at(t)

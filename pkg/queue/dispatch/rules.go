@@ -80,7 +80,7 @@ func (d *Dispatcher) adopt() {
 	d.retries, d.sensitive, d.unindexed = 0, 0, false
 	d.active, d.others = nil, nil
 	d.applying, d.asked = map[applicantKey]*applicants{}, false
-	d.expiries, d.booked = map[model.JobKey]time.Time{}, map[model.JobKey]bool{}
+	d.booked = map[model.JobKey]bool{}
 	d.loosened, d.freed, d.stirredFor = 0, 0, 0
 	for key, w := range d.jobs {
 		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false

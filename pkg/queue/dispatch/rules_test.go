@@ -8,6 +8,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -129,5 +130,24 @@ func TestRulesThatNobodyWaitsForAnyMoreAreDropped(t *testing.T) {
 		if in {
 			t.Error("the rules came into force all the same")
 		}
+	})
+}
+
+// TestAJobWhosePodIsAwayIsNotForgottenByNewRules: nobody tells of the pod of a refused binding any more.
+func TestAJobWhosePodIsAwayIsNotForgottenByNewRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.submit("a", 1, 1, "1")
+		d.want("a-0")
+		d.begin("a-0")
+		d.plan("a-0")
+		d.place("a-0")
+		d.Between()
+		d.Unreserved("a-0", keyOf("a"))
+		d.state.Forget("a-0")
+		d.want()
+		d.adopt(plain())
+		d.wantWithin(30*time.Second, "a-0")
 	})
 }

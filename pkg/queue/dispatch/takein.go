@@ -55,18 +55,7 @@ func (d *Dispatcher) measure() {
 // takeIn brings the accounts and the order up to date with what changed.
 func (d *Dispatcher) takeIn() {
 	now := d.cfg.Clock.Now()
-	for key, w := range d.resting {
-		if !w.notBefore.After(now) {
-			d.changed[key] = true
-		}
-	}
-	for key, at := range d.expiries {
-		if !at.After(now) {
-			delete(d.expiries, key)
-			d.absence.forgive(key)
-			d.changed[key] = true
-		}
-	}
+	d.alarms.ring(now, func(key model.JobKey) { d.changed[key] = true })
 	for key, job := range d.bookIn() {
 		d.refresh(key, job)
 	}
@@ -162,8 +151,7 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 			d.withdraw(w)
 			d.rank(w, nil)
 			delete(d.jobs, key)
-			delete(d.resting, key)
-			delete(d.expiries, key)
+			d.alarms.drop(key)
 		}
 		if job == nil {
 			delete(d.setbacks, key)
@@ -209,14 +197,14 @@ func (d *Dispatcher) rank(w *waiting, job *model.Job) {
 // place decides what a job waits for.
 func (d *Dispatcher) place(w *waiting) {
 	key, job := w.job.Key, w.job.Job
-	delete(d.resting, key)
 	admitted := job.LetIn()
 	if admitted {
 		d.withdraw(w)
 		d.watchPods(w)
 	}
 	now := d.cfg.Clock.Now()
-	if d.absence.ofJob(key) {
+	if until := d.absence.ofJob(key, now); !until.IsZero() {
+		d.alarms.set(key, until)
 		d.leave(w)
 		d.withdraw(w)
 		return
@@ -224,7 +212,7 @@ func (d *Dispatcher) place(w *waiting) {
 	if w.notBefore.After(now) {
 		d.leave(w)
 		d.withdraw(w)
-		d.resting[key] = w
+		d.alarms.set(key, w.notBefore)
 		return
 	}
 	reason := d.blocked(job, admitted)
@@ -237,7 +225,7 @@ func (d *Dispatcher) place(w *waiting) {
 	switch {
 	case !admitted && d.cfg.Policies.Enqueue:
 		if !w.job.Deadline.IsZero() && w.job.Deadline.After(now) {
-			d.expire(w.job.Deadline, key)
+			d.alarms.set(key, w.job.Deadline)
 		}
 		d.apply(w)
 		d.invite(w)

@@ -37,13 +37,10 @@ func (d *Dispatcher) revive() time.Duration {
 		d.lookAtAll(now, stir)
 	}
 	wake := min(idleWait, d.nextLook.Sub(now))
-	for _, w := range d.resting {
-		wake = min(wake, w.notBefore.Sub(now))
-	}
 	if d.stirred {
 		wake = min(wake, d.nextStir.Sub(now))
 	}
-	for _, at := range d.expiries {
+	if at := d.alarms.next(); !at.IsZero() {
 		wake = min(wake, max(0, at.Sub(now)))
 	}
 	if at := d.cfg.Policies.Again(); !at.IsZero() {
