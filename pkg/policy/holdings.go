@@ -41,15 +41,15 @@ func newHoldings() *holdings {
 	return &holdings{jobs: map[model.JobKey]holding{}, queues: map[string][]level{}}
 }
 
-// set records what a job holds; nil when it is gone.
-func (h *holdings) set(key model.JobKey, job *model.Job) {
+// set records what a job holds; nil when it is gone. It reports whether there is more to be evicted since, for somebody.
+func (h *holdings) set(key model.JobKey, job *model.Job) (more bool) {
 	before, held := h.jobs[key]
 	if job == nil || !onNodes(job) {
 		if held {
 			h.count(before, -1)
 			delete(h.jobs, key)
 		}
-		return
+		return false
 	}
 	after := holding{queue: job.Queue, priority: job.Priority, held: job.Usage.Allocated, minimum: job.Usage.Allocated.Clone()}
 	after.minimum.Sub(job.Elastic())
@@ -58,6 +58,7 @@ func (h *holdings) set(key model.JobKey, job *model.Job) {
 		h.count(before, -1)
 	}
 	h.jobs[key] = after
+	return before.queue != after.queue || before.priority != after.priority || after.held.Exceeding(before.held) != nil
 }
 
 // onNodes reports whether the job has tasks that could be evicted.

@@ -21,6 +21,17 @@ type Ranked struct {
 	Share float64
 	// Deadline is when the job has waited long enough; zero for a job without a limit.
 	Deadline time.Time
+
+	claim   resource.Vector
+	claimed bool
+}
+
+// Claim is what admitting the job promises it. It is found out when it is first asked for: one that is rejected is asked for often.
+func (r *Ranked) Claim() resource.Vector {
+	if !r.claimed {
+		r.claim, r.claimed = r.Job.Claim(), true
+	}
+	return r.claim
 }
 
 // JobOrderer compares two jobs of a queue: negative when a goes first, zero without an opinion.

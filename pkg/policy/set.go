@@ -168,8 +168,9 @@ func (s *Set) Book() *account.Book { return s.book }
 // SetJob records what a job uses; nil when it is gone.
 func (s *Set) SetJob(key model.JobKey, job *model.Job) {
 	s.book.SetJob(key, job)
-	if s.holdings != nil {
-		s.holdings.set(key, job)
+	if s.holdings != nil && s.holdings.set(key, job) {
+		// A job can be let in for what it could have evicted.
+		s.book.Free()
 	}
 	for _, f := range s.followers {
 		f.FollowJob(key, job)

@@ -217,11 +217,14 @@ func (b *Book) Update() (rearranged bool) {
 		b.loosened++
 		b.freed++
 	case b.uneven:
-		if b.setDue() {
+		grown, shrunk := b.setDue()
+		if grown {
 			b.loosened++
 		}
 		// What a queue is due, and what others hold beyond their due, counts when jobs ask to be let in.
-		b.freed++
+		if grown || shrunk {
+			b.freed++
+		}
 	}
 	b.stale, b.resized, b.uneven = false, false, false
 	return rearranged

@@ -99,7 +99,7 @@ func (b *Book) treeLimits() {
 }
 
 // setDue finds what each queue is due, and its share of that. It reports whether some queue is due more than before.
-func (b *Book) setDue() (grown bool) {
+func (b *Book) setDue() (grown, shrunk bool) {
 	before := make([]resource.Portion, len(b.sorted))
 	for i, q := range b.sorted {
 		before[i] = q.Deserved
@@ -116,8 +116,9 @@ func (b *Book) setDue() (grown bool) {
 	for i, q := range b.sorted {
 		q.Share = q.share(b.mode)
 		grown = grown || !before[i].Covers(q.Deserved)
+		shrunk = shrunk || !q.Deserved.Covers(before[i])
 	}
-	return grown
+	return grown, shrunk
 }
 
 // byWeight is Volcano's proportion plugin. Queues without jobs take no part: what they are guaranteed bounds the others

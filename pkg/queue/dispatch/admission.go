@@ -22,8 +22,9 @@ type applicants struct {
 	key  applicantKey
 	jobs *heap.Heap[*application]
 	at   int
-	// reason is why they were last rejected; zero when they have not been asked for.
+	// reason is why they were last rejected; zero when they have not been asked for. Asks: one of them is new, or changed since.
 	reason model.Reason
+	asks   bool
 	// guests: those that have their pods may have turns all the same.
 	guests bool
 }
@@ -58,7 +59,7 @@ func (d *Dispatcher) apply(w *waiting) {
 	if job.Group != nil && job.Counts.Total() < job.Min() {
 		quota = job.Group.MinQuota.String()
 	}
-	key.claim = sha256.Sum256([]byte(job.Claim().String() + "/" + quota))
+	key.claim = sha256.Sum256([]byte(w.job.Claim().String() + "/" + quota))
 	key.overdue = !job.Deadline.IsZero() && !job.Deadline.After(d.cfg.Clock.Now())
 	if d.cfg.Policies.AloneInAdmission() {
 		key.alone = job.Key
@@ -78,7 +79,7 @@ func (d *Dispatcher) apply(w *waiting) {
 	if a.reason != (model.Reason{}) {
 		d.tell(w, a.reason)
 	}
-	d.asked = true
+	a.asks, d.asked = true, true
 }
 
 // withdraw takes a job from those that ask to be let in.
@@ -91,7 +92,10 @@ func (d *Dispatcher) withdraw(w *waiting) {
 	w.applied = nil
 	if a.jobs.Len() == 0 {
 		delete(d.applying, a.key)
+		return
 	}
+	// The next one may be trusted where this one was not.
+	a.asks, d.asked = true, true
 }
 
 // admit lets jobs into their queues, in the order of turns, as the policies vote. A rejected job holds up no other, in
@@ -99,13 +103,18 @@ func (d *Dispatcher) withdraw(w *waiting) {
 func (d *Dispatcher) admit() {
 	freed := d.cfg.Policies.Book().Freed()
 	helped := d.events&(model.RoomMade|model.NodeChanged|model.NodeLost|model.QueueChanged|model.QuotaChanged|model.OutsideAnswered) != 0
-	if len(d.applying) == 0 || !d.asked && !helped && d.freed == freed {
+	anew := helped || d.unbarred || d.freed != freed
+	if len(d.applying) == 0 || !d.asked && !anew {
 		return
 	}
-	d.asked, d.freed = false, freed
+	d.asked, d.unbarred, d.freed = false, false, freed
 	queues := map[string][]*applicants{}
 	for key, a := range d.applying {
-		queues[key.queue] = append(queues[key.queue], a)
+		// As long as nothing helps, what was rejected is rejected again.
+		if anew || a.asks {
+			a.asks = false
+			queues[key.queue] = append(queues[key.queue], a)
+		}
 	}
 	names := make([]string, 0, len(queues))
 	for name := range queues {
@@ -126,33 +135,23 @@ func (d *Dispatcher) world() policy.World {
 	return policy.World{Used: d.cfg.State.Totals().Used, Quotas: d.cfg.State.Quotas, Now: d.cfg.Clock.Now()}
 }
 
-// admitFrom asks for the jobs of one queue, the first one first, until all that are left are rejected.
+// admitFrom asks for the jobs of one queue, the first one first, until all that are left are rejected. Those that are rejected before
+// anybody is let in would be afterwards: only the others are put in order.
 func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 	open := heap.New(func(a, b *applicants) bool {
 		return compareJobs(d.cfg.Policies, a.jobs.Top().waiting, b.jobs.Top().waiting) < 0
 	})
 	for _, a := range candidates {
-		open.Put(a)
+		if d.ask(a, world) {
+			open.Put(a)
+		}
 	}
-	for open.Len() > 0 {
-		a := open.Top()
-		w := a.jobs.Top().waiting
-		if reason := d.cfg.Policies.Admit(world, w.job); reason != (model.Reason{}) && !d.trusted(world, w) {
-			open.Remove(a)
-			if reason.Kind == model.Unanswered {
-				continue
-			}
-			news := !a.reason.Same(reason)
-			a.reason = reason
-			for _, w := range a.jobs.Items() {
-				if news || !w.reported.Same(reason) {
-					d.tell(w.waiting, reason)
-				}
-			}
-			d.inviteAll(a, d.hosts(world, w))
+	for entered := false; open.Len() > 0; entered = true {
+		a := open.Pop()
+		if entered && !d.ask(a, world) {
 			continue
 		}
-		open.Remove(a)
+		w := a.jobs.Top().waiting
 		d.leave(w)
 		d.letIn(w)
 		d.cfg.Policies.Entered(w.job.Job)
@@ -160,6 +159,27 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 			open.Put(a)
 		}
 	}
+}
+
+// ask reports whether the first of the applicants may be let in. If not, all are told why.
+func (d *Dispatcher) ask(a *applicants, world policy.World) bool {
+	w := a.jobs.Top().waiting
+	reason := d.cfg.Policies.Admit(world, w.job)
+	switch {
+	case reason == (model.Reason{}), d.trusted(world, w):
+		return true
+	case reason.Kind == model.Unanswered:
+		return false
+	}
+	news := !a.reason.Same(reason)
+	a.reason = reason
+	for _, w := range a.jobs.Items() {
+		if news || !w.reported.Same(reason) {
+			d.tell(w.waiting, reason)
+		}
+	}
+	d.inviteAll(a, d.hosts(world, w))
+	return false
 }
 
 // letIn admits a job. The accounts know at once, the model after the lock is released.

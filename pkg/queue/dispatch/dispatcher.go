@@ -116,9 +116,11 @@ type Dispatcher struct {
 	allowance       allowance
 	retries         int
 	retrying, roomy bool
-	// applying are the jobs that ask to be let into their queues; asked: some have not been voted on.
+	// applying are the jobs that ask to be let into their queues; asked: some have not been voted on. Unbarred: fewer promises keep those
+	// out that have been.
 	applying map[applicantKey]*applicants
 	asked    bool
+	unbarred bool
 	// stalling are lots that nodes refuse, in the order of since when, but for those that have stalled by now.
 	stalling []stalling
 	// nodes are the totals of the nodes when these last changed.

@@ -44,7 +44,7 @@ func (d *Dispatcher) stall() time.Duration {
 			for _, w := range b.lot.jobs.Items() {
 				d.restall(w)
 			}
-			d.asked = true
+			d.unbarred = true
 		}
 		d.stalling = d.stalling[1:]
 	}

@@ -138,6 +138,26 @@ func TestJobsAreLetInAsThereIsRoom(t *testing.T) {
 	})
 }
 
+// TestAJobIsLetInForWhatItCouldEvict: as soon as others hold it, whatever else happens.
+func TestAJobIsLetInForWhatItCouldEvict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskWith(t, args("enqueue allocate preempt", byPriority, inGangs, byOvercommit))
+		d.group("low", "default", 2, 9, cores(8))
+		d.admitted("low")
+		d.group("high", "default", 2, 8, cores(8))
+		d.important("high")
+		d.pods("low", 2, "4")
+		d.run()
+		d.admitted("low")
+		for i := range 2 {
+			pod := memberOf("low", i, "4")
+			pod.Spec.NodeName = "node-0"
+			d.state.UpsertPod(pod)
+		}
+		d.admitted("low", "high")
+	})
+}
+
 func TestAJobThatSaysNothingOfItsNeedsIsJudgedByItsPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
