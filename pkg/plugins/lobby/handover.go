@@ -36,6 +36,7 @@ func handOver(e *engine.Engine, sched *scheduler.Scheduler, l *lobby) {
 				e.Dispatcher.Busy()
 				return entity, err
 			case e.Dispatcher.Begins(info.Pod.UID):
+				l.resume(info)
 				return entity, nil
 			}
 			l.recall(logger, info.Pod)
@@ -45,6 +46,7 @@ func handOver(e *engine.Engine, sched *scheduler.Scheduler, l *lobby) {
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		fail(ctx, f, info, status, nominating, start)
 		if pod := info.Pod; e.Batch(pod) {
+			l.comeBack(klog.FromContext(ctx), info, status, nominating)
 			failed(e, pod, status)
 		}
 	}

@@ -5,6 +5,9 @@
 // unschedulable ones and goes through all of these at every event of a node or a bound pod: with 100,000 pods that wait, each bind
 // costs milliseconds. In the lobby a waiting pod is an entry of a map.
 //
+// A pod whose cycle failed comes back here, too: the queue asks each plugin that refused it about each event. What helps its job is the
+// dispatcher's affair.
+//
 // That pods wait here is an optimisation: without it the queue's gate, BatchQueue at PreEnqueue, keeps the same pods back. Here is also
 // where the scheduler takes pods from the queue, and turns of jobs are handed over (handOver).
 package lobby
@@ -12,12 +15,12 @@ package lobby
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -32,7 +35,7 @@ import (
 // Install puts a lobby before the queue of a scheduler that does not run yet, and has the turns of jobs handed over where pods are taken
 // from the queue.
 func Install(e *engine.Engine, sched *scheduler.Scheduler) {
-	l := newLobby(sched.SchedulingQueue, e.Holds, schedulermetrics.NewGatedEntitiesRecorder())
+	l := newLobby(sched.SchedulingQueue, e.Holds)
 	l.seen, l.pods = e.Dispatcher.Seen, e.Pods()
 	sched.SchedulingQueue = l
 	e.ActivateBy(l.offer)
@@ -44,19 +47,33 @@ type lobby struct {
 	queue.SchedulingQueue
 	// holds reports whether a pod is to wait. It must be decided before Activate is called for a pod.
 	holds func(*corev1.Pod) bool
-	// gated counts pods behind a gate, as the queue does with its own.
-	gated schedulermetrics.MetricRecorder
+	// gated counts pods behind a gate, and refused those whose cycle failed, as the queue does with its own.
+	gated, refused schedulermetrics.MetricRecorder
 	// seen is told of each pod that comes to wait; pods lists them as the informer last had them.
 	seen func(types.UID)
 	pods corelisters.PodLister
 
 	// mu guards waiting, and is held while a pod goes from there to the queue, so that nothing that happens to it is lost.
 	mu      sync.Mutex
-	waiting map[types.UID]*corev1.Pod
+	waiting map[types.UID]*guest
+	// tried is what the queue knew of the cycles of pods that came back.
+	tried map[types.UID]attempts
 }
 
-func newLobby(inner queue.SchedulingQueue, holds func(*corev1.Pod) bool, gated schedulermetrics.MetricRecorder) *lobby {
-	return &lobby{SchedulingQueue: inner, holds: holds, gated: gated, seen: func(types.UID) {}, waiting: map[types.UID]*corev1.Pod{}}
+// guest is a pod in the lobby.
+type guest struct {
+	pod *corev1.Pod
+	// refused: its last cycle failed, for the plugins in by.
+	refused bool
+	by      sets.Set[string]
+}
+
+func newLobby(inner queue.SchedulingQueue, holds func(*corev1.Pod) bool) *lobby {
+	return &lobby{
+		SchedulingQueue: inner, holds: holds, seen: func(types.UID) {},
+		gated: schedulermetrics.NewGatedEntitiesRecorder(), refused: schedulermetrics.NewUnschedulableEntitiesRecorder(),
+		waiting: map[types.UID]*guest{}, tried: map[types.UID]attempts{},
+	}
 }
 
 // onePod is what the metrics count.
@@ -70,21 +87,36 @@ func (onePod) Type() fwk.EntityKeyType { return fwk.PodKeyType }
 func (l *lobby) Add(ctx context.Context, pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if pod.Status.NominatedNodeName != "" || pod.Spec.SchedulingGroup != nil || pod.Spec.NodeName != "" || !l.holds(pod) {
+	if !l.takes(pod) {
 		l.SchedulingQueue.Add(ctx, pod)
 		l.seen(pod.UID)
 		return
 	}
-	l.put(pod)
+	l.put(&guest{pod: pod})
+}
+
+// takes reports whether a pod is to wait in the lobby.
+func (l *lobby) takes(pod *corev1.Pod) bool {
+	return pod.Status.NominatedNodeName == "" && pod.Spec.SchedulingGroup == nil && pod.Spec.NodeName == "" && l.holds(pod)
 }
 
 // put has a pod wait. The lock is held.
-func (l *lobby) put(pod *corev1.Pod) {
-	if _, known := l.waiting[pod.UID]; !known {
-		l.gated.Add(onePod{})
+func (l *lobby) put(g *guest) {
+	l.take(g.pod.UID)
+	l.count(g).Add(onePod{})
+	for plugin := range g.by {
+		schedulermetrics.UnschedulableReason(plugin, g.pod.Spec.SchedulerName).Inc()
 	}
-	l.waiting[pod.UID] = pod
-	l.seen(pod.UID)
+	l.waiting[g.pod.UID] = g
+	l.seen(g.pod.UID)
+}
+
+// count is what counts pods like a guest.
+func (l *lobby) count(g *guest) schedulermetrics.MetricRecorder {
+	if g.refused {
+		return l.refused
+	}
+	return l.gated
 }
 
 // recall puts a pod back that was taken from the queue and has no part in a turn.
@@ -98,7 +130,7 @@ func (l *lobby) recall(logger klog.Logger, pod *corev1.Pod) {
 		l.seen(pod.UID)
 		return
 	}
-	l.put(latest)
+	l.put(&guest{pod: latest})
 }
 
 // offer moves pods to the active queue, and tells which of them are not there then.
@@ -128,9 +160,14 @@ func (l *lobby) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standin
 
 // take takes a pod out of the lobby if it is there. The lock is held.
 func (l *lobby) take(uid types.UID) {
-	if _, ok := l.waiting[uid]; ok {
-		delete(l.waiting, uid)
-		l.gated.Remove(onePod{})
+	g := l.waiting[uid]
+	if g == nil {
+		return
+	}
+	delete(l.waiting, uid)
+	l.count(g).Remove(onePod{})
+	for plugin := range g.by {
+		schedulermetrics.UnschedulableReason(plugin, g.pod.Spec.SchedulerName).Dec()
 	}
 }
 
@@ -141,13 +178,13 @@ func (l *lobby) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	ctx := klog.NewContext(context.Background(), logger)
 	queued := map[string]*corev1.Pod{}
 	for name, pod := range pods {
-		waiting := l.waiting[pod.UID]
-		if waiting == nil {
+		g := l.waiting[pod.UID]
+		if g == nil {
 			queued[name] = pod
 			continue
 		}
 		l.take(pod.UID)
-		l.SchedulingQueue.Add(ctx, waiting)
+		l.SchedulingQueue.Add(ctx, g.pod)
 	}
 	if len(queued) > 0 {
 		l.SchedulingQueue.Activate(logger, queued)
@@ -163,12 +200,13 @@ func (l *lobby) inFlight(uid types.UID) bool {
 func (l *lobby) Update(ctx context.Context, before, after *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.waiting[before.UID]; !ok {
+	g := l.waiting[before.UID]
+	if g == nil {
 		l.SchedulingQueue.Update(ctx, before, after)
 		return
 	}
 	if before.UID == after.UID && after.Status.NominatedNodeName == "" {
-		l.waiting[after.UID] = after
+		g.pod = after
 		return
 	}
 	l.take(before.UID)
@@ -180,6 +218,7 @@ func (l *lobby) Delete(logger klog.Logger, pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.take(pod.UID)
+	delete(l.tried, pod.UID)
 	l.SchedulingQueue.Delete(logger, pod)
 }
 
@@ -195,5 +234,8 @@ func (l *lobby) PendingPods() ([]*corev1.Pod, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pods, summary := l.SchedulingQueue.PendingPods()
-	return slices.AppendSeq(pods, maps.Values(l.waiting)), fmt.Sprintf("%s; %d wait in the lobby", summary, len(l.waiting))
+	for _, g := range l.waiting {
+		pods = append(pods, g.pod)
+	}
+	return pods, fmt.Sprintf("%s; %d wait in the lobby", summary, len(l.waiting))
 }

@@ -10,12 +10,15 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -45,14 +48,18 @@ func (g *gate) holds(pod *corev1.Pod) bool {
 // queues returns upstream's queue behind a gate, and the same one behind a lobby, too. Only listed pods can be nominated.
 func (g *gate) queues(ctx context.Context, listed ...runtime.Object) (bare queue.SchedulingQueue, fronted *lobby) {
 	schedulermetrics.Register()
-	first := func(a, b fwk.QueuedEntityInfo) bool { return a.GetTimestamp().Before(b.GetTimestamp()) }
+	first := func(a, b fwk.QueuedEntityInfo) bool {
+		return a.(*framework.QueuedPodInfo).Pod.Name < b.(*framework.QueuedPodInfo).Pod.Name
+	}
 	// A plugin that wants to know of bound pods makes the queue look at what is unschedulable.
-	hints := queue.QueueingHintMapPerProfile{batch: {framework.EventAssignedPodAdd: {{PluginName: "Other"}}}}
+	helps := func(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) { return fwk.Queue, nil }
+	hint := queue.QueueingHintMap{framework.EventAssignedPodAdd: {{PluginName: "Other", QueueingHintFn: helps}}}
+	hints := queue.QueueingHintMapPerProfile{batch: hint, "default-scheduler": hint}
 	newQueue := func() queue.SchedulingQueue {
 		return queue.NewTestQueueWithObjects(ctx, first, listed, queue.WithQueueingHintMapPerProfile(hints),
 			queue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{batch: {g.Name(): g}}))
 	}
-	return newQueue(), newLobby(newQueue(), g.holds, schedulermetrics.NewGatedEntitiesRecorder())
+	return newQueue(), newLobby(newQueue(), g.holds)
 }
 
 func newPod(name, version, scheduler string) *corev1.Pod {
@@ -121,6 +128,7 @@ func TestTheLobbyChangesNothing(t *testing.T) {
 		bare, fronted := g.queues(ctx)
 		known := map[string]*corev1.Pod{}
 		both := func(fn func(queue.SchedulingQueue)) { fn(bare); fn(fronted) }
+		refused := map[types.UID]bool{}
 		version := 0
 		fresh := func(name string) *corev1.Pod {
 			version++
@@ -145,11 +153,28 @@ func TestTheLobbyChangesNothing(t *testing.T) {
 				if p := known[n]; p != nil {
 					both(func(q queue.SchedulingQueue) { q.Delete(logger, p) })
 					delete(known, n)
+					delete(refused, p.UID)
 				}
 			},
 			"open or shut": func(t *rapid.T) {
-				uid := types.UID(name.Draw(t, "pod"))
-				g.open[uid] = !g.open[uid]
+				n := name.Draw(t, "pod")
+				uid := types.UID(n)
+				if g.open[uid] = !g.open[uid]; g.open[uid] && refused[uid] {
+					// Who was refused is let in by the dispatcher, and by no event.
+					both(func(q queue.SchedulingQueue) { q.Activate(logger, map[string]*corev1.Pod{"ns/" + n: known[n]}) })
+				}
+			},
+			"a cycle fails": func(t *rapid.T) {
+				if len(bare.PodsInActiveQ()) == 0 {
+					return
+				}
+				var tried []attempt
+				shut, bound := rapid.Bool().Draw(t, "its turn is over"), rapid.Bool().Draw(t, "a pod is bound meanwhile")
+				both(func(q queue.SchedulingQueue) { tried = append(tried, g.fail(t, q, shut, bound)) })
+				refused[types.UID(tried[0].Pod)] = true
+				if tried[0] != tried[1] {
+					t.Fatalf("tried %+v without a lobby, and %+v with one", tried[0], tried[1])
+				}
 			},
 			"activate": func(t *rapid.T) {
 				// Whoever activates a pod may have an older one than the informer.
@@ -176,6 +201,133 @@ func TestTheLobbyChangesNothing(t *testing.T) {
 			},
 		})
 	})
+}
+
+// attempt is what the metrics go by.
+type attempt struct {
+	Pod   string
+	Count int
+}
+
+// fail has the cycle of the first active pod find no node.
+func (g *gate) fail(t *rapid.T, q queue.SchedulingQueue, shut, bound bool) attempt {
+	logger := klog.Background()
+	entity, err := q.Pop(logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := entity.(*framework.QueuedPodInfo)
+	fronted, isFronted := q.(*lobby)
+	if isFronted {
+		fronted.resume(info)
+	}
+	if bound {
+		q.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodAdd, nil, newPod("bound", "1", batch), nil)
+	}
+	if shut {
+		g.open[info.Pod.UID] = false
+	}
+	tried := attempt{info.Pod.Name, info.Attempts}
+	other := sets.New("Other")
+	back := info.DeepCopy()
+	back.UnschedulablePlugins = other
+	if err := q.AddUnschedulablePodIfNotPresent(logger, back, q.SchedulingCycle()); err != nil {
+		t.Fatal(err)
+	}
+	if isFronted {
+		status := fwk.NewStatus(fwk.Unschedulable).WithError(&framework.FitError{Diagnosis: framework.Diagnosis{UnschedulablePlugins: other}})
+		fronted.comeBack(logger, info, status, nil)
+	}
+	return tried
+}
+
+// TestAPodWhoseCycleFailedWaitsOutsideOfTheQueue: as often as that happens, and counted as the queue counts it. One that is nominated,
+// that is another's by now, or that a turn asks for, stays.
+func TestAPodWhoseCycleFailedWaitsOutsideOfTheQueue(t *testing.T) {
+	ctx, logger := t.Context(), klog.Background()
+	rejected := schedulermetrics.UnschedulableReason("Other", batch)
+	value := func() float64 {
+		v, err := testutil.GetGaugeMetricValue(rejected)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	refuse := func(t *testing.T, q *lobby, g *gate, nominating *fwk.NominatingInfo, meanwhile func(*corev1.Pod)) {
+		t.Helper()
+		entity, err := q.Pop(logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := entity.(*framework.QueuedPodInfo)
+		q.resume(info)
+		g.open[info.Pod.UID] = false
+		back := info.DeepCopy()
+		back.UnschedulablePlugins = sets.New("Other")
+		if err := q.AddUnschedulablePodIfNotPresent(logger, back, q.SchedulingCycle()); err != nil {
+			t.Fatal(err)
+		}
+		meanwhile(info.Pod)
+		status := fwk.NewStatus(fwk.Unschedulable).WithError(&framework.FitError{Diagnosis: framework.Diagnosis{UnschedulablePlugins: back.UnschedulablePlugins}})
+		q.comeBack(logger, info, status, nominating)
+	}
+	for name, tc := range map[string]struct {
+		nominating *fwk.NominatingInfo
+		meanwhile  func(*lobby, *gate, *corev1.Pod)
+		outside    bool
+	}{
+		"it waits outside":   {outside: true},
+		"it is nominated":    {nominating: &fwk.NominatingInfo{NominatedNodeName: "n", NominatingMode: fwk.ModeOverride}},
+		"a turn asks for it": {meanwhile: func(_ *lobby, g *gate, p *corev1.Pod) { g.open[p.UID] = true }},
+		"it is gone":         {meanwhile: func(l *lobby, _ *gate, p *corev1.Pod) { l.Delete(logger, p) }},
+		"it was replaced": {meanwhile: func(l *lobby, g *gate, p *corev1.Pod) {
+			l.Delete(logger, p)
+			other := p.DeepCopy()
+			other.UID = "other"
+			g.open[other.UID] = true
+			l.Add(ctx, other)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &gate{open: map[types.UID]bool{"p": true}}
+			_, l := g.queues(ctx)
+			none := value()
+			var first *time.Time
+			l.Add(ctx, newPod("p", "1", batch))
+			for round := range 2 {
+				refuse(t, l, g, tc.nominating, func(p *corev1.Pod) {
+					if tc.meanwhile != nil {
+						tc.meanwhile(l, g, p)
+					}
+				})
+				if got := len(l.waiting) == 1; got != tc.outside {
+					t.Fatalf("it waits outside: %t, want %t", got, tc.outside)
+				}
+				if !tc.outside {
+					return
+				}
+				if got := value() - none; got != 1 {
+					t.Errorf("%g pods more are counted as refused, want 1", got)
+				}
+				tried := l.tried["p"]
+				if round == 0 {
+					first = tried.first
+				}
+				if tried.count != round+1 || tried.first == nil || tried.first != first {
+					t.Errorf("after round %d %d attempts are known, the first at %v, which was at %v", round, tried.count, tried.first, first)
+				}
+				g.open["p"] = true
+				l.Activate(logger, map[string]*corev1.Pod{"ns/p": newPod("p", "1", batch)})
+				if got := value() - none; got != 0 || len(l.PodsInActiveQ()) != 1 {
+					t.Errorf("once it is activated %g pods more are counted as refused, and %d are active", got, len(l.PodsInActiveQ()))
+				}
+			}
+			l.Delete(logger, newPod("p", "1", batch))
+			if len(l.tried)+len(l.waiting) > 0 {
+				t.Errorf("of a deleted pod %v and %v are left", l.tried, l.waiting)
+			}
+		})
+	}
 }
 
 // BenchmarkBound is what a bound pod costs while others wait: upstream's queue behind a gate, and behind a lobby.
