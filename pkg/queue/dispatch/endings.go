@@ -97,7 +97,11 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 		d.hold(l, r.Reason)
 	} else {
 		d.noteRefused(l, r.Reason)
-		missed := d.missed(l, t)
+		helps := helpedBy(l.best())
+		if r.Unmet {
+			helps &^= byRoom | model.PodPlaced | model.NodeLost
+		}
+		missed := d.missed(l, t, helps)
 		l.uncounted, l.swept = l.uncounted || r.Uncounted, false
 		switch l.lack = l.lacks(); {
 		case l.lack > 0:
@@ -107,9 +111,7 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 		}
 		l.missed = missed
 		d.park(l, r.Reason, missed)
-		if r.Unmet {
-			l.helps &^= byRoom | model.PodPlaced | model.NodeLost
-		}
+		l.helps = helps
 		if r.Stale {
 			l.notBefore = d.cfg.Clock.Now().Add(settle[0])
 		} else if l.indexed() {
@@ -123,17 +125,17 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 	d.expect(l)
 }
 
-// missed takes in what happened on nodes, and reports whether something did, since the turn's plan was begun, that may help the lot.
-func (d *Dispatcher) missed(l *lot, t *turn) bool {
+// missed takes in what happened on nodes, and reports whether something did, since the turn's plan was begun, that helps the lot.
+func (d *Dispatcher) missed(l *lot, t *turn, helps model.Event) bool {
 	if len(l.asks) == 0 {
 		d.follow(l)
-		return t.events&helpedBy(l.best()) != 0 && l.lacks() == 0
+		return t.events&helps != 0 && l.lacks() == 0
 	}
 	d.countRoom()
-	if !l.indexed() && t.events&helpedBy(l.best()) != 0 {
+	if !l.indexed() && t.events&helps != 0 {
 		return true
 	}
-	return l.places() > t.placesThen
+	return helps&byRoom != 0 && l.places() > t.placesThen
 }
 
 // tellApart takes a job, and those with the same labels, out of its lot: others of it may be told otherwise.

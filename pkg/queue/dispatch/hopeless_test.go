@@ -277,3 +277,41 @@ func TestWhatNamesSomethingMissingWaitsForThat(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatNamesSomethingMissingIsNotHelpedByRoomThatIsMadeMeanwhile: while it is found out that nothing else is missing, others end.
+func TestWhatNamesSomethingMissingIsNotHelpedByRoomThatIsMadeMeanwhile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		meanwhile func(*desk)
+		again     bool
+	}{
+		"a pod ends": {meanwhile: func(d *desk) {
+			other := memberOf("other", 0, "1")
+			other.Spec.NodeName = "node-0"
+			d.state.UpsertPod(other)
+			d.state.DeletePod(other.UID)
+		}},
+		"a volume comes": {meanwhile: func(d *desk) { d.state.Raise(model.StorageChanged) }, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				pod := memberOf("a", 0, "1")
+				pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "typo"}}}}
+				d.state.UpsertPod(pod)
+				d.group("a", "default", 1, 1, nil)
+				d.want("a-0")
+				for range 2 {
+					d.Enter("a-0")
+					tc.meanwhile(d)
+					d.Refused("a-0", dispatch.Refusal{Reason: model.Reason{Kind: model.NotEnoughResources, Message: "no such claim", FromNodes: true}, Unmet: true})
+					if !tc.again {
+						time.Sleep(3 * time.Second)
+						d.want()
+						return
+					}
+					d.want("a-0")
+				}
+			})
+		})
+	}
+}
