@@ -20,8 +20,9 @@ const (
 	podTopologySpread = "PodTopologySpread"
 )
 
-// volumeBinding is kube-scheduler's plugin that refuses pods whose volume claims are missing, or not as they need them.
-const volumeBinding = "VolumeBinding"
+// volumePlugins are kube-scheduler's plugins that refuse pods whose volume claims are missing, or not as they need them, before they look
+// at any node.
+var volumePlugins = []string{"VolumeRestrictions", "VolumeBinding", "VolumeZone"}
 
 // meeting is a class of pods met at a value of a topology key; without a key, met at all. To terms about pods, one of them there is as
 // good as many.

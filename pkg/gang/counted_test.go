@@ -50,3 +50,28 @@ func TestWhatAPlanPlacesHasPlaces(t *testing.T) {
 		}
 	})
 }
+
+// TestARefusalTellsWhetherRoomWouldHelp: it does not help pods whose volume claim is missing, whichever plugin finds that out first.
+func TestARefusalTellsWhetherRoomWouldHelp(t *testing.T) {
+	missing := func(_ int, p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "typo"},
+		}}}
+	}
+	w := newWorld(t, nodeShapes{{count: 2, cpu: "4", memory: "8Gi"}}, nil)
+	for name, tc := range map[string]struct {
+		gang  gangSpec
+		unmet bool
+	}{
+		"a claim is missing":       {gang: gangOf("typo", 2, 2, "1", missing), unmet: true},
+		"the nodes are too small":  {gang: gangOf("large", 2, 2, "8")},
+		"none of them is selected": {gang: gangOf("nowhere", 2, 2, "1", func(_ int, p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"pool": "none"} })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := w.plan(t, w.job(tc.gang))
+			if len(plan.Placements) > 0 || plan.Unmet != tc.unmet {
+				t.Errorf("%d are placed, %q; room would not help: %t, want %t", len(plan.Placements), plan.Reason.Text(), plan.Unmet, tc.unmet)
+			}
+		})
+	}
+}

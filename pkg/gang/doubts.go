@@ -13,7 +13,7 @@ import (
 
 // doubts tell what the refusal of an attempt went by.
 func (a *attempt) doubts() Doubts {
-	d := Doubts{Unmet: a.short != nil && a.short.rejectedBy == volumeBinding}
+	d := Doubts{Unmet: a.short != nil && slices.Contains(volumePlugins, a.short.rejectedBy)}
 	for _, c := range a.classes {
 		labels := c.goesByLabels()
 		d.Labels = d.Labels || labels
