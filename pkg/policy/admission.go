@@ -18,11 +18,20 @@ import (
 type overcommit struct {
 	// factor is at least 1.
 	factor float64
+	limit  resource.Limit
 }
 
-func (p overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
-	claim := j.Claim()
-	limit := resource.Limit{Amounts: w.Cluster.Times(p.factor), Unnamed: resource.Nothing}
+// FollowJob does nothing: the limit does not depend on jobs.
+func (*overcommit) FollowJob(model.JobKey, *model.Job) {}
+
+// FollowCluster computes the limit.
+func (p *overcommit) FollowCluster(total resource.Vector) { p.limit.Amounts = total.Times(p.factor) }
+
+// FollowQueues does nothing: the limit does not depend on queues.
+func (*overcommit) FollowQueues([]*account.Queue) {}
+
+func (p *overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
+	claim, limit := j.Claim(), p.limit
 	taken := func(name resourceName) int64 { return w.Used.Get(name) + w.Inqueue.Get(name) }
 	over := limit.Refuses(claim, taken)
 	if len(over) > 0 && p.due(w, claim) {
@@ -36,22 +45,20 @@ func (p overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	if len(over) == 0 {
 		return Permit, model.Reason{}
 	}
-	details := make([]string, len(over))
-	for i, name := range over {
-		bound, _ := limit.Of(name)
-		details[i] = fmt.Sprintf("overused %s (%s used or promised, %s asked for, %g times the cluster is %s)", name,
-			format(name, taken(name)), format(name, claim.Get(name)), p.factor, format(name, int64(bound)))
-	}
-	return Reject, model.Reason{
-		Kind: model.NotAdmitted, Subject: "cluster " + string(over[0]),
-		Message:   "resource in cluster is overused: " + strings.Join(details, ", "),
-		FromNodes: true,
-	}
+	return Reject, w.notAdmitted("cluster ", over, true, func() string {
+		details := make([]string, len(over))
+		for i, name := range over {
+			bound, _ := limit.Of(name)
+			details[i] = fmt.Sprintf("overused %s (%s used or promised, %s asked for, %g times the cluster is %s)", name,
+				format(name, taken(name)), format(name, claim.Get(name)), p.factor, format(name, int64(bound)))
+		}
+		return "resource in cluster is overused: " + strings.Join(details, ", ")
+	})
 }
 
 // due reports whether the queue deserves what it holds and has promised, and the claim on top. However much was promised to
 // others, such a job can run once its queue has its due. In Volcano jobs that were let in and cannot start keep it out.
-func (overcommit) due(w World, claim resource.Vector) bool {
+func (*overcommit) due(w World, claim resource.Vector) bool {
 	due := resource.Limit{Amounts: w.Queue.Deserved, Unnamed: resource.Nothing}
 	return len(w.Queue.Deserved) > 0 && len(due.Refuses(claim, w.committed(&w.Queue.Own))) == 0
 }

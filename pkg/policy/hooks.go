@@ -7,6 +7,7 @@
 package policy
 
 import (
+	"strings"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -105,13 +106,30 @@ type World struct {
 	// Quotas returns the resource quotas of a namespace.
 	Quotas func(namespace string) []*model.Quota
 	Now    time.Time
+	// Known is why the job was rejected when it was last asked for; zero when it was not, or its numbers are to be new. A policy may
+	// return it if it is the Same.
+	Known model.Reason
+
 	// guest: the question is whether the job may use room that was promised to jobs that nodes have refused for long. Inqueue is
 	// without that.
 	guest bool
 
-	// gains returns what the job could have others evicted for once it is let in: nil for all of the cluster, else below
-	// a queue, that one included, and without what is placed beyond the minimums of jobs.
-	gains func(below *account.Queue) resource.Vector
+	set *Set
+	job *model.Job
+}
+
+// gains returns what the job could have others evicted for once it is let in: nil for all of the cluster, else below a queue, that one
+// included, and without what is placed beyond the minimums of jobs.
+func (w *World) gains(below *account.Queue) resource.Vector { return w.set.gains(w.Queue, w.job, below) }
+
+// notAdmitted is the reason for which a job is not let in: of a kind of bound, for want of the first of some resources. Text is asked for
+// unless the reason is known.
+func (w *World) notAdmitted(bound string, over []resourceName, nodes bool, text func() string) model.Reason {
+	known := &w.Known
+	if of, ok := strings.CutSuffix(known.Subject, string(over[0])); ok && of == bound && known.Kind == model.NotAdmitted && known.FromNodes == nodes {
+		return *known
+	}
+	return model.Reason{Kind: model.NotAdmitted, Subject: bound + string(over[0]), Message: text(), FromNodes: nodes}
 }
 
 // committed is what counts as taken of a queue.

@@ -151,22 +151,23 @@ func admitWithin(w World, q *account.Queue, usage *account.Usage, j *Ranked) (Vo
 	if len(over) == 0 {
 		return Permit, model.Reason{}
 	}
-	details := make([]string, len(over))
 	// More nodes help where it is the cluster that is too small, which in a tree is no limit, and not the queue's own bound.
 	nodes := q.Real.Unnamed == resource.Nothing
-	for i, name := range over {
+	for _, name := range over {
 		bound, _ := q.Real.Of(name)
 		if own, limited := q.Capability.Of(name); limited && own <= bound {
 			nodes = false
 		}
-		details[i] = fmt.Sprintf("insufficient %s (queue %q: %s held or promised, %s asked for, limit %s)", name, q.Name,
-			format(name, committed(name)), format(name, claim.Get(name)), format(name, int64(bound)))
 	}
-	return Reject, model.Reason{
-		Kind: model.NotAdmitted, Subject: "queue " + w.Queue.Name + " " + string(over[0]),
-		Message:   "queue resource quota insufficient: " + strings.Join(details, ", "),
-		FromNodes: nodes,
-	}
+	return Reject, w.notAdmitted("queue "+w.Queue.Name+" ", over, nodes, func() string {
+		details := make([]string, len(over))
+		for i, name := range over {
+			bound, _ := q.Real.Of(name)
+			details[i] = fmt.Sprintf("insufficient %s (queue %q: %s held or promised, %s asked for, limit %s)", name, q.Name,
+				format(name, committed(name)), format(name, claim.Get(name)), format(name, int64(bound)))
+		}
+		return "queue resource quota insufficient: " + strings.Join(details, ", ")
+	})
 }
 
 func format(name corev1.ResourceName, value int64) string {

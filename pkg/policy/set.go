@@ -116,7 +116,7 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		return capacity{}, account.Capacity, errs
 	case config.PluginOvercommit:
 		decoded, errs := arguments.DecodeOvercommit(p, path)
-		return overcommit{factor: decoded.Factor}, account.Undivided, errs
+		return &overcommit{factor: decoded.Factor, limit: resource.Limit{Unnamed: resource.Nothing}}, account.Undivided, errs
 	case config.PluginSLA:
 		decoded, errs := arguments.DecodeSLA(p, path)
 		return &sla{limit: decoded.WaitingTime}, account.Undivided, errs
@@ -276,7 +276,7 @@ func (s *Set) admit(w World, j *Ranked) model.Reason {
 	if w.Queue == nil {
 		return model.QueueRefuses(nil, j.Job)
 	}
-	w.gains = func(below *account.Queue) resource.Vector { return s.gains(w.Queue, j.Job, below) }
+	w.set, w.job = s, j.Job
 	_, why := tierVote(s.admitters, func(p Admitter) (Vote, model.Reason) { return p.Admit(w, j) })
 	return why
 }

@@ -222,3 +222,36 @@ func TestAnActionThatEvictsNobodyFindsNobody(t *testing.T) {
 		t.Error("allocate evicts")
 	}
 }
+
+// TestARejectionThatIsKnownIsNotWordedAgain: its numbers are as they were, unless something else is short or would help now.
+func TestARejectionThatIsKnownIsNotWordedAgain(t *testing.T) {
+	args := &config.BatchQueueArgs{Tiers: tier(config.TierPlugin{Name: config.PluginOvercommit})}
+	set, err := policy.Compile(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.SetQueue("q", &model.Queue{Name: "q", Weight: 1})
+	set.SetCluster(cores(10))
+	set.Update()
+	job := set.Rank(&model.Job{Key: model.JobKey{Name: "large"}, Queue: "q", Group: &model.Group{MinMember: 1, MinResources: cores(20)}})
+	first := set.Admit(policy.World{}, job)
+	other, nodeless := first, first
+	other.Subject, nodeless.FromNodes = "cluster memory", false
+	for name, tc := range map[string]struct {
+		known model.Reason
+		again bool
+	}{
+		"it is not known":         {},
+		"it is":                   {known: first, again: true},
+		"something else is known": {known: other},
+		"nodes did not help then": {known: nodeless},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := policy.World{Used: cores(1), Known: tc.known}
+			got := set.Admit(world, job)
+			if got.Message == "" || !got.Same(first) || !got.FromNodes || (got.Message == first.Message) != tc.again {
+				t.Errorf("got %+v, want that of before: %t", got, tc.again)
+			}
+		})
+	}
+}

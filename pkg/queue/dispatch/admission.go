@@ -112,7 +112,6 @@ func (d *Dispatcher) admit() {
 	for key, a := range d.applying {
 		// As long as nothing helps, what was rejected is rejected again.
 		if anew || a.asks {
-			a.asks = false
 			queues[key.queue] = append(queues[key.queue], a)
 		}
 	}
@@ -164,6 +163,10 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 // ask reports whether the first of the applicants may be let in. If not, all are told why.
 func (d *Dispatcher) ask(a *applicants, world policy.World) bool {
 	w := a.jobs.Top().waiting
+	if !a.asks {
+		world.Known = a.reason
+	}
+	a.asks = false
 	reason := d.cfg.Policies.Admit(world, w.job)
 	switch {
 	case reason == (model.Reason{}), d.trusted(world, w):
