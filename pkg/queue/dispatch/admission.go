@@ -163,10 +163,10 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 // ask reports whether the first of the applicants may be let in. If not, all are told why.
 func (d *Dispatcher) ask(a *applicants, world policy.World) bool {
 	w := a.jobs.Top().waiting
-	if !a.asks {
+	fresh := a.asks
+	if a.asks = false; !fresh {
 		world.Known = a.reason
 	}
-	a.asks = false
 	reason := d.cfg.Policies.Admit(world, w.job)
 	switch {
 	case reason == (model.Reason{}), d.trusted(world, w):
@@ -176,9 +176,11 @@ func (d *Dispatcher) ask(a *applicants, world policy.World) bool {
 	}
 	news := !a.reason.Same(reason)
 	a.reason = reason
-	for _, w := range a.jobs.Items() {
-		if news || !w.reported.Same(reason) {
-			d.tell(w.waiting, reason)
+	if news || fresh {
+		for _, w := range a.jobs.Items() {
+			if news || !w.reported.Same(reason) {
+				d.tell(w.waiting, reason)
+			}
 		}
 	}
 	d.inviteAll(a, d.hosts(world, w))
