@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -25,7 +26,11 @@ func (w *Writer) Flush(ctx context.Context) error {
 	})
 	var errs []error
 	for _, key := range keys {
-		errs = append(errs, w.sync(ctx, key))
+		if err := w.sync(ctx, key); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, w.tellPods(ctx, key, func(context.Context, time.Duration) {}))
 	}
 	return errors.Join(errs...)
 }
@@ -33,6 +38,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 // Close releases what a writer that is not run holds.
 func (w *Writer) Close() {
 	w.queue.ShutDown()
+	w.waiting.ShutDown()
 	w.events.Shutdown()
 }
 

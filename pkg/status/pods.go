@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,10 +17,14 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// writePods gives every waiting pod of a job the condition PodScheduled=False. With the reason Unschedulable it is
+// tellPods gives every waiting pod of a job the condition PodScheduled=False. With the reason Unschedulable it is
 // what cluster autoscalers act on; it is used only when nodes are what is missing. The pod that led the turn has the
-// condition from the scheduler already.
-func (w *Writer) writePods(ctx context.Context, job *model.Job, reason model.Reason) error {
+// condition from the scheduler already. After each write it calls wrote with how long that took.
+func (w *Writer) tellPods(ctx context.Context, key model.JobKey, wrote func(context.Context, time.Duration)) error {
+	job, reason := w.state.Head(key), w.reason(key)
+	if job == nil || reason == (model.Reason{}) || !reason.FromNodes && job.Group != nil {
+		return nil
+	}
 	kind, which := corev1.PodReasonUnschedulable, (*model.Task).Placeable
 	if !reason.FromNodes {
 		kind, which = string(reason.Kind), untold
@@ -28,14 +33,24 @@ func (w *Writer) writePods(ctx context.Context, job *model.Job, reason model.Rea
 		if have := scheduledCondition(t.Pod); have != nil && have.Status == corev1.ConditionFalse && have.Reason == kind {
 			continue
 		}
+		begun := w.clock.Now()
 		if err := w.writePod(ctx, t.Pod, kind, reason.Text()); err != nil {
 			return err
 		}
+		wrote(ctx, w.clock.Since(begun))
 		if job.Group == nil {
 			w.recorder.Event(t.Pod, corev1.EventTypeWarning, "FailedScheduling", reason.Text())
 		}
 	}
 	return nil
+}
+
+// pause leaves the API server to others for a while after a write: the longer that took, the longer others wait for it, too.
+func (w *Writer) pause(ctx context.Context, took time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-w.clock.After(min(courtesy*took, longestPause)):
+	}
 }
 
 // writeNominations brings the nominated nodes of a job's waiting pods in line with the room that is kept for them:

@@ -31,8 +31,12 @@ import (
 )
 
 const (
-	// workers is how many jobs are written at a time.
-	workers = 4
+	// workers is how many jobs are written at a time, tellers how many have their pods told why they wait.
+	workers, tellers = 4, 2
+	// courtesy is how many times as long as a write to a waiting pod took a teller pauses: it asks the API server a quarter of the time.
+	courtesy = 3
+	// longestPause is the most it pauses, should the API server stand still for a while.
+	longestPause = 5 * time.Second
 	// promptly is the delay before a job that waits for its pods is written: its owner waits for the phase.
 	promptly = 50 * time.Millisecond
 	// collected is the delay before any other job is written, so that the steps of a gang's start make one write.
@@ -48,7 +52,9 @@ type Writer struct {
 	volcano volcanoclient.Interface
 	kube    kubernetes.Interface
 	state   *model.State
-	queue   workqueue.TypedRateLimitingInterface[model.JobKey]
+	queue   jobQueue
+	// waiting are the jobs whose pods are to be told why they wait: thousands, which nobody else is to wait for.
+	waiting jobQueue
 	clock   clock.WithTicker
 	// queueFacts returns what the status of queues is to tell.
 	queueFacts func() []QueueFacts
@@ -69,6 +75,13 @@ type Writer struct {
 	told map[model.JobKey]uint64
 	// said is the last event on each job.
 	said map[model.JobKey]model.Reason
+}
+
+// jobQueue is jobs that are to be written.
+type jobQueue = workqueue.TypedRateLimitingInterface[model.JobKey]
+
+func newJobQueue() jobQueue {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[model.JobKey]())
 }
 
 // since is a reason and the time it was first given.
@@ -100,7 +113,8 @@ func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes
 		kube:     kube,
 		state:    state,
 		clock:    now,
-		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[model.JobKey]()),
+		queue:    newJobQueue(),
+		waiting:  newJobQueue(),
 		events:   broadcaster,
 		recorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: reporter}),
 		reasons:  map[model.JobKey]since{},
@@ -180,7 +194,6 @@ func (w *Writer) Run(ctx context.Context) {
 	ctx = klog.NewContext(ctx, logger)
 	w.StartEvents()
 	defer w.events.Shutdown()
-	defer w.queue.ShutDown()
 
 	w.begin()
 	var running sync.WaitGroup
@@ -188,14 +201,25 @@ func (w *Writer) Run(ctx context.Context) {
 	if w.queueFacts != nil {
 		running.Go(func() { w.followQueues(ctx) })
 	}
-	for range workers {
-		running.Go(func() {
-			for w.step(ctx) {
-			}
-		})
+	work := func(workers int, queue jobQueue, write func(context.Context, model.JobKey) error) {
+		for range workers {
+			running.Go(func() {
+				for step(ctx, queue, write) {
+				}
+			})
+		}
 	}
+	work(workers, w.queue, func(ctx context.Context, key model.JobKey) error {
+		if err := w.sync(ctx, key); err != nil {
+			return err
+		}
+		w.waiting.Add(key)
+		return nil
+	})
+	work(tellers, w.waiting, func(ctx context.Context, key model.JobKey) error { return w.tellPods(ctx, key, w.pause) })
 	<-ctx.Done()
 	w.queue.ShutDown()
+	w.waiting.ShutDown()
 	running.Wait()
 }
 
@@ -215,21 +239,21 @@ func (w *Writer) begin() {
 	}
 }
 
-// step writes one job; false when the queue is shut down.
-func (w *Writer) step(ctx context.Context) bool {
-	key, quit := w.queue.Get()
+// step writes one job of a queue; false when that is shut down.
+func step(ctx context.Context, queue jobQueue, write func(context.Context, model.JobKey) error) bool {
+	key, quit := queue.Get()
 	if quit {
 		return false
 	}
-	defer w.queue.Done(key)
-	if err := w.sync(ctx, key); err != nil {
+	defer queue.Done(key)
+	if err := write(ctx, key); err != nil {
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Cannot write the state of a job; trying again", "job", key, "err", err)
-			w.queue.AddRateLimited(key)
+			queue.AddRateLimited(key)
 		}
 		return true
 	}
-	w.queue.Forget(key)
+	queue.Forget(key)
 	return true
 }
 
@@ -251,7 +275,8 @@ func (w *Writer) reason(key model.JobKey) model.Reason {
 	return r.Reason
 }
 
-// sync writes what differs: the PodGroup's status, the conditions of waiting pods, an event when the reason is new.
+// sync writes what differs: the PodGroup's status, the nominations of its pods, an event when the reason is new. Why they wait its pods are
+// told by tellPods.
 func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 	job := w.state.Head(key)
 	reason := w.reason(key)
@@ -269,13 +294,7 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 		}
 	}
 	w.say(job, reason)
-	if err := w.writeNominations(ctx, job); err != nil {
-		return err
-	}
-	if reason.FromNodes || job.Group == nil && reason != (model.Reason{}) {
-		return w.writePods(ctx, job, reason)
-	}
-	return nil
+	return w.writeNominations(ctx, job)
 }
 
 // forget drops what was told of a job that is gone. One of the same name that came meanwhile may have been told of already.
