@@ -34,6 +34,8 @@ type Set struct {
 	book *account.Book
 	// holdings is what jobs hold by queue and priority; nil when nothing is ever evicted.
 	holdings *holdings
+	// byClaim is what MoreIsRejected tells.
+	byClaim bool
 	// tree is that of hierarchical drf; nil without it.
 	tree *hdrf.Tree
 
@@ -82,6 +84,7 @@ func Compile(args *config.BatchQueueArgs, outside ...Outside) (*Set, error) {
 	if len(s.evictions.actions) > 0 {
 		s.holdings = newHoldings()
 	}
+	s.byClaim = s.goesByClaim()
 	return s, errs.ToAggregate()
 }
 
@@ -253,6 +256,24 @@ func (s *Set) Refuses(q *account.Queue, ask resource.Vector, borrowing bool) (wh
 func (s *Set) Admit(w World, j *Ranked) model.Reason {
 	w.Inqueue = s.book.Inqueue()
 	return s.admit(w, j)
+}
+
+// MoreIsRejected reports whether a job is rejected whenever another one of its queue is that claims no more. Who asks what else a job is,
+// or could have others evicted for, may say otherwise.
+func (s *Set) MoreIsRejected() bool { return s.byClaim }
+
+// goesByClaim reports whether all policies with a vote on admission go by the queue and the claim of a job alone.
+func (s *Set) goesByClaim() bool {
+	for _, tier := range s.admitters {
+		for _, p := range tier {
+			switch p.(type) {
+			case *overcommit, proportion, capacity:
+			default:
+				return false
+			}
+		}
+	}
+	return s.holdings == nil
 }
 
 // AdmitGuest is Admit as if nothing were promised to jobs that nodes have refused for long.

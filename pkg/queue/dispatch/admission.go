@@ -140,9 +140,16 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 	open := heap.New(func(a, b *applicants) bool {
 		return compareJobs(d.cfg.Policies, a.jobs.Top().waiting, b.jobs.Top().waiting) < 0
 	})
+	var so verdicts
 	for _, a := range candidates {
-		if d.ask(a, world) {
+		rejected, guests := so.imply(a)
+		switch {
+		case rejected:
+			d.inviteAll(a, guests)
+		case d.ask(a, world):
 			open.Put(a)
+		case d.cfg.Policies.MoreIsRejected():
+			so.note(a)
 		}
 	}
 	for entered := false; open.Len() > 0; entered = true {
