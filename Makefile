@@ -100,7 +100,7 @@ faults: ## Let the scheduler live through clusters in which everything goes wron
 	go run ./test/faults $(FAULTS)
 
 .PHONY: chaos
-chaos: $(BIN)/localcluster $(BIN)/kube-scheduler ## Kill the scheduler between the binds of gangs and check what becomes of them; CHAOS="--rounds 1000" sets flags, CHAOS=--help lists them
+chaos: $(BIN)/localcluster $(BIN)/kube-scheduler ## Do harm between the binds of gangs and check what becomes of them; CHAOS="--troubles all --rounds 10" sets flags, CHAOS=--help lists them
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/chaos $(CHAOS)
 
 ##@ Check

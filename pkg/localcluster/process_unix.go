@@ -18,6 +18,19 @@ func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
+// Pause has the control plane stand still: connections to it stay open, and nobody answers.
+func (c *Cluster) Pause() error { return c.signal(syscall.SIGSTOP) }
+
+// Resume has it go on after a Pause.
+func (c *Cluster) Resume() error { return c.signal(syscall.SIGCONT) }
+
+func (c *Cluster) signal(s os.Signal) error {
+	if err := c.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("sending %s to the local cluster: %w", s, err)
+	}
+	return nil
+}
+
 // lockFile waits for an exclusive lock that ends with the process at the latest.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)

@@ -4,10 +4,13 @@
 package main
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,29 +18,35 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
 )
 
-// TestAFewKills does what a whole run does, a few times, with binds that are slow enough for a busy machine.
-func TestAFewKills(t *testing.T) {
+// TestAFewRounds does what a whole run does, a few times, with binds that are slow enough for a busy machine.
+func TestAFewRounds(t *testing.T) {
 	binary, err := schedulerprocess.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{
-		Rounds: 4, Gangs: 2, Size: 6, Rate: 40, Blocked: 2, HalfTimeout: 2 * time.Second, Patience: time.Minute, logs: t.TempDir(),
-	}
-	rounds, err := kill(t.Context(), o, binary, t.Output())
+	o := options{Troubles: []string{"all"}, Gangs: 2, Size: 6, Rate: 40, Blocked: 2, HalfTimeout: 2 * time.Second, Patience: time.Minute, logs: t.TempDir()}
+	chosen, err := o.chosen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	halves, released := 0, 0
-	for i, r := range rounds {
-		halves += r.Halves
-		released += r.Released
-		if r.Failure != "" {
-			t.Errorf("round %d, killed after %d binds: %s", i+1, r.Kill, r.Failure)
-		}
-	}
-	if halves < 2 || released < 1 {
-		t.Errorf("%d gangs were half placed and %d released: too few to judge by", halves, released)
+	for _, trouble := range chosen {
+		t.Run(trouble.name, func(t *testing.T) {
+			o := o
+			o.Rounds = map[string]int{"kill": 4, "takeover": 3}[trouble.name]
+			o.Rounds = max(o.Rounds, 1)
+			rounds, err := meet(t.Context(), o, trouble, binary, t.Output())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range rounds {
+				if r.Failure != "" {
+					t.Errorf("round %d, after %d: %s", i+1, r.After, r.Failure)
+				}
+			}
+			if all := add(rounds); trouble.name == "kill" && (all.Halves < 2 || all.Released < 1) {
+				t.Errorf("%d gangs were half placed and %d released: too few to judge by", all.Halves, all.Released)
+			}
+		})
 	}
 }
 
@@ -66,7 +75,7 @@ func TestAMemberThatMovesIsNoticed(t *testing.T) {
 func TestBindsAreCountedOnce(t *testing.T) {
 	w := &watcher{pods: map[types.UID]*corev1.Pod{}}
 	w.see(on("gang", "before", "a"))
-	reached := w.after(2)
+	reached := w.after(2, bound)
 	for _, p := range []*corev1.Pod{on("gang", "before", "a"), on("gang", "x", "a"), on("gang", "x", "a"), on("gang", "y", "")} {
 		w.see(p)
 	}
@@ -111,6 +120,8 @@ func TestWrongFlagsSaySo(t *testing.T) {
 		"--blocked -1":        "--blocked is -1",
 		"--half-timeout 10ms": "--half-timeout is 10ms",
 		"--output yaml":       `--output is "yaml"`,
+		"--troubles kil":      `--troubles has "kil"`,
+		"--troubles=":         "--troubles is empty",
 	} {
 		cmd := newCommand()
 		cmd.SetArgs(strings.Fields(flags))
@@ -121,17 +132,81 @@ func TestWrongFlagsSaySo(t *testing.T) {
 	}
 }
 
+// TestEvictionsAreCounted: those of others, each once, and anew in each round.
+func TestEvictionsAreCounted(t *testing.T) {
+	w := &watcher{pods: map[types.UID]*corev1.Pod{}, victims: map[types.UID]*corev1.Pod{}}
+	other := func(uid string, ends bool) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Labels: map[string]string{othersLabel: "true"}}}
+		if ends {
+			p.DeletionTimestamp = new(metav1.Now())
+		}
+		return p
+	}
+	w.see(other("before", true))
+	reached := w.after(1, evicted)
+	for _, p := range []*corev1.Pod{other("x", false), other("x", true), other("x", true), other("before", true), on("gang", "g", "a")} {
+		w.see(p)
+	}
+	<-reached
+	if diff := cmp.Diff(map[string]int{" nobody evicted it": 1}, w.evictions()); diff != "" {
+		t.Errorf("evictions (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheExtenderBehaves: it answers, closes connections, or lets callers wait until it is well.
+func TestTheExtenderBehaves(t *testing.T) {
+	e, err := newExtender()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close() //nolint:errcheck // nothing is left to be told
+	ask := func() error {
+		r, err := http.Post(e.url()+"/filter", "application/json", strings.NewReader(`{"NodeNames": ["a"]}`))
+		if err != nil {
+			return err
+		}
+		defer r.Body.Close() //nolint:errcheck // it was read
+		body, err := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), `["a"]`) {
+			t.Errorf("it answers %s", body)
+		}
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Error(err)
+	}
+	e.behave(refuses)
+	if ask() == nil {
+		t.Error("it answers though it is dead")
+	}
+	e.behave(hangs)
+	answer := make(chan error)
+	go func() { answer <- ask() }()
+	select {
+	case err := <-answer:
+		t.Errorf("it answers though it hangs: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	e.behave(answers)
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARunFailsIfARoundDoes(t *testing.T) {
 	var text strings.Builder
-	rounds := []round{{Halves: 1, Released: 1, Longest: 3 * time.Second, Held: 4}, {Halves: 1, Longest: time.Second, Failure: "moved"}}
-	if err := report(&text, options{out: "text"}, rounds); err == nil || err.Error() != "1 of 2 rounds failed" {
+	rounds := []round{
+		{Halves: 1, Released: 1, Longest: 3 * time.Second, Held: 4, Others: time.Second, Evicted: 2},
+		{Halves: 1, Longest: time.Second, Others: 2 * time.Second, Evicted: 3, Failure: "moved"},
+	}
+	if err := report(&text, options{out: "text"}, []result{{Trouble: "kill", Sum: add(rounds)}}); err == nil || err.Error() != "1 of 2 rounds failed" {
 		t.Errorf("the error is %v", err)
 	}
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	if got, want := strings.Fields(lines[1]), []string{"2", "1", "2", "1", "3.0", "4"}; strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("the table says %v, want %v", got, want)
+	if got, want := strings.Join(strings.Fields(lines[1]), " "), "kill 2 1 2 1 3.0 4 2.0 5"; got != want {
+		t.Errorf("the table says %s, want %s", got, want)
 	}
-	if err := report(&text, options{out: "json"}, rounds[:1]); err != nil {
+	if err := report(&text, options{out: "json"}, []result{{Trouble: "kill", Rounds: rounds[:1], Sum: add(rounds[:1])}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,10 +1,11 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command chaos kills the real scheduler in the middle of gangs, again and again, on the local control plane, and checks what becomes of
-// them: whoever is bound stays where it is, and every gang is soon whole or gives back what it holds.
+// Command chaos does harm in the middle of gangs, again and again: it kills the real scheduler, stops the local control plane, has
+// requests refused. It checks what becomes of the gangs: whoever is bound stays where it is, and every gang is soon whole or gives back what it
+// holds.
 //
-//	go run ./test/chaos --rounds 100
+//	go run ./test/chaos --troubles kill,restart --rounds 100
 package main
 
 import (
@@ -15,6 +16,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -38,8 +41,10 @@ func main() {
 
 // options are what is done how often.
 type options struct {
-	Rounds int `json:"rounds"`
-	// Gangs of Size members of a core each are started in a round; in the k-th the scheduler is killed after the k-th bind.
+	// Troubles are what goes wrong, each for so many Rounds.
+	Troubles []string `json:"troubles"`
+	Rounds   int      `json:"rounds"`
+	// Gangs of Size members of a core each are started in a round; in the k-th the trouble begins after the k-th bind.
 	Gangs int `json:"gangs"`
 	Size  int `json:"size"`
 	// Rate is how many requests a second the scheduler may send: one that binds slowly can be killed in between.
@@ -54,13 +59,14 @@ type options struct {
 }
 
 func bind(flags *pflag.FlagSet, o *options) {
-	flags.IntVar(&o.Rounds, "rounds", 100, "how often the scheduler is killed")
+	flags.StringSliceVar(&o.Troubles, "troubles", []string{"kill"}, "what goes wrong, one after another; \"all\" is everything")
+	flags.IntVar(&o.Rounds, "rounds", 100, "how often each goes wrong")
 	flags.IntVar(&o.Gangs, "gangs", 3, "gangs that are started in a round")
 	flags.IntVar(&o.Size, "size", 8, "members of a gang, one core each")
-	flags.IntVar(&o.Rate, "rate", 100, "requests a second that the scheduler may send, so that it can be killed between two binds")
-	flags.IntVar(&o.Blocked, "blocked", 2, "in every n-th round others take all room, so that half gangs cannot be completed; 0 is never")
+	flags.IntVar(&o.Rate, "rate", 100, "requests a second that the scheduler may send, so that something can go wrong between two binds")
+	flags.IntVar(&o.Blocked, "blocked", 2, "in every n-th round of kill others take all room, so that half gangs cannot be completed; 0 is never")
 	flags.DurationVar(&o.HalfTimeout, "half-timeout", 2*time.Second, "how long gangs may be half placed")
-	flags.DurationVar(&o.Patience, "patience", 30*time.Second, "how long gangs may take beyond that")
+	flags.DurationVar(&o.Patience, "patience", time.Minute, "how long gangs may take beyond that: clients wait for up to 30 s before they connect anew")
 	flags.StringVar(&o.logs, "logs", "", "directory for the schedulers' logs (default: a temporary one)")
 	flags.StringVarP(&o.out, "output", "o", "text", "what is printed: text or json")
 }
@@ -84,33 +90,66 @@ func (o *options) check() error {
 	return nil
 }
 
+// chosen are the troubles that the flags name.
+func (o *options) chosen() ([]trouble, error) {
+	known := troubles()
+	if slices.Contains(o.Troubles, "all") {
+		return known, nil
+	}
+	var chosen []trouble
+	for _, name := range o.Troubles {
+		i := slices.IndexFunc(known, func(t trouble) bool { return t.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("--troubles has %q, which is unknown: see --help", name)
+		}
+		chosen = append(chosen, known[i])
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("--troubles is empty: nothing would go wrong")
+	}
+	return chosen, nil
+}
+
 func newCommand() *cobra.Command {
 	var o options
+	long := &strings.Builder{}
+	long.WriteString("Do harm in the middle of gangs, and check what becomes of them.\n\n" +
+		"Each round starts gangs, and something goes wrong: after the first bind in the first round, after the second in the second, and so on.\n" +
+		"In the end every gang must be whole. One that is half placed must be completed where its members are, or give back what it holds\n" +
+		"within its time. The exit status is 1 if that did not hold in some round.\n\nTroubles:\n")
+	for _, t := range troubles() {
+		fmt.Fprintf(long, "  %-15s %s\n", t.name, t.what)
+	}
 	cmd := &cobra.Command{
-		Use:   "chaos",
-		Short: "Kill the scheduler between the binds of gangs, and check what becomes of them",
-		Long: "Kill the scheduler between the binds of gangs, and check what becomes of them.\n\n" +
-			"Each round starts gangs and kills the scheduler after the first bind, the second, and so on. When it runs again, every gang that is\n" +
-			"half placed must be completed where its members are; in rounds in which others have taken all room meanwhile, it must give back what\n" +
-			"it holds within its time, and start once there is room. The exit status is 1 if that did not hold in some round.",
+		Use:          "chaos",
+		Short:        "Do harm in the middle of gangs, and check what becomes of them",
+		Long:         long.String(),
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 	}
 	bind(cmd.Flags(), &o)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.check(); err != nil {
+		chosen, err := o.chosen()
+		if err := errors.Join(err, o.check()); err != nil {
 			return err
 		}
 		klog.SetOutput(io.Discard) // client libraries tell of each write that meets another one
 		klog.LogToStderr(false)
-		rounds, err := run(cmd.Context(), o, cmd.ErrOrStderr())
-		return errors.Join(err, report(cmd.OutOrStdout(), o, rounds))
+		results, err := run(cmd.Context(), o, chosen, cmd.ErrOrStderr())
+		return errors.Join(err, report(cmd.OutOrStdout(), o, results))
 	}
 	return cmd
 }
 
+// result is what the rounds of a trouble came to.
+type result struct {
+	Trouble string  `json:"trouble"`
+	Rounds  []round `json:"rounds"`
+	Sum     sum     `json:"sum"`
+}
+
 // run builds the programs and does the rounds. Those done before an error are returned, too.
-func run(ctx context.Context, o options, progress io.Writer) ([]round, error) {
+func run(ctx context.Context, o options, chosen []trouble, progress io.Writer) ([]result, error) {
 	fmt.Fprintln(progress, "building localcluster and the scheduler (a first build takes minutes)")
 	if _, err := localcluster.Build(ctx); err != nil {
 		return nil, err
@@ -129,22 +168,43 @@ func run(ctx context.Context, o options, progress io.Writer) ([]round, error) {
 	} else if err := os.MkdirAll(o.logs, 0o755); err != nil {
 		return nil, err
 	}
-	return kill(ctx, o, binary, progress)
+	var results []result
+	for _, t := range chosen {
+		rounds, err := meet(ctx, o, t, binary, progress)
+		results = append(results, result{Trouble: t.name, Rounds: rounds, Sum: add(rounds)})
+		if err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+// meet does the rounds of one trouble.
+func meet(ctx context.Context, o options, t trouble, binary string, progress io.Writer) (rounds []round, err error) {
+	s, err := open(ctx, o, t, binary)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return s.play(ctx, progress)
 }
 
 // sum is what all rounds came to.
 type sum struct {
 	Rounds, Failed int
-	// Halves is how many gangs were half placed when the scheduler was dead, and Released how many of them gave back what they held.
+	// Halves is how many gangs were half placed when the trouble began, and Released how many of them gave back what they held.
 	Halves, Released int
-	// Longest is for how long a gang was half placed, from when the scheduler was killed, and Held the core seconds that members of half
-	// gangs held since then.
+	// Longest is for how long a gang was half placed since then, and Held the core seconds that members of half gangs held.
 	Longest time.Duration
 	Held    float64
+	// Others is how long at most gangs that the trouble is no affair of took until they were whole.
+	Others time.Duration
+	// Evicted is how many pods of others were evicted.
+	Evicted int
 }
 
-// report prints what the rounds came to, and fails if one did.
-func report(out io.Writer, o options, rounds []round) error {
+// add sums rounds up.
+func add(rounds []round) sum {
 	var all sum
 	for _, r := range rounds {
 		all.Rounds++
@@ -152,26 +212,42 @@ func report(out io.Writer, o options, rounds []round) error {
 		all.Released += r.Released
 		all.Longest = max(all.Longest, r.Longest)
 		all.Held += r.Held
+		all.Others = max(all.Others, r.Others)
+		all.Evicted += r.Evicted
 		if r.Failure != "" {
 			all.Failed++
 		}
 	}
+	return all
+}
+
+// report prints what the rounds came to, and fails if one did.
+func report(out io.Writer, o options, results []result) error {
+	rounds, failed := 0, 0
+	for _, r := range results {
+		rounds += r.Sum.Rounds
+		failed += r.Sum.Failed
+	}
 	if o.out == "json" {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(map[string]any{"options": o, "rounds": rounds, "sum": all}); err != nil {
+		if err := encoder.Encode(map[string]any{"options": o, "results": results}); err != nil {
 			return err
 		}
 	} else {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(table, "kills\tfailed\thalf gangs\treleased\tlongest s\tcore s held\t")
-		fmt.Fprintf(table, "%d\t%d\t%d\t%d\t%.1f\t%.0f\t\n", all.Rounds, all.Failed, all.Halves, all.Released, all.Longest.Seconds(), all.Held)
+		fmt.Fprintln(table, "trouble\trounds\tfailed\thalf gangs\treleased\tlongest s\tcore s held\tothers s\tevicted\t")
+		for _, r := range results {
+			all := r.Sum
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%.1f\t%.0f\t%.1f\t%d\t\n", r.Trouble, all.Rounds, all.Failed, all.Halves, all.Released,
+				all.Longest.Seconds(), all.Held, all.Others.Seconds(), all.Evicted)
+		}
 		if err := table.Flush(); err != nil {
 			return err
 		}
 	}
-	if all.Failed > 0 {
-		return fmt.Errorf("%d of %d rounds failed", all.Failed, all.Rounds)
+	if failed > 0 {
+		return fmt.Errorf("%d of %d rounds failed", failed, rounds)
 	}
 	return nil
 }

@@ -22,16 +22,32 @@ import (
 type watcher struct {
 	mu   sync.Mutex // guards what follows
 	pods map[types.UID]*corev1.Pod
-	// left is how many binds are to be seen until reached is closed.
+	// left is how many changes that count are to be seen until reached is closed.
 	left    int
+	counts  change
 	reached chan struct{}
+	// victims are the pods of others that have begun to end since after was called, as they were seen last.
+	victims map[types.UID]*corev1.Pod
 	// moved says which pod was seen on two nodes; empty if none was.
 	moved string
 }
 
+// change tells whether what happened to a pod counts; before is nil for a new one.
+type change func(before, after *corev1.Pod) bool
+
+// bound counts members of gangs that got a node.
+func bound(before, after *corev1.Pod) bool {
+	return (before == nil || before.Spec.NodeName == "") && after.Spec.NodeName != "" && after.Labels[gangLabel] != ""
+}
+
+// evicted counts pods of others that begin to end.
+func evicted(before, after *corev1.Pod) bool {
+	return (before == nil || before.DeletionTimestamp == nil) && after.DeletionTimestamp != nil && after.Labels[othersLabel] != ""
+}
+
 // watch begins to follow pods.
 func watch(ctx context.Context, kube kubernetes.Interface) (*watcher, error) {
-	w := &watcher{pods: map[types.UID]*corev1.Pod{}}
+	w := &watcher{pods: map[types.UID]*corev1.Pod{}, victims: map[types.UID]*corev1.Pod{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace))
 	informer := factory.Core().V1().Pods().Informer()
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -61,27 +77,45 @@ func watch(ctx context.Context, kube kubernetes.Interface) (*watcher, error) {
 func (w *watcher) see(p *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	node := ""
-	if before := w.pods[p.UID]; before != nil {
-		node = before.Spec.NodeName
-	}
+	before := w.pods[p.UID]
 	w.pods[p.UID] = p
-	switch {
-	case node != "" && node != p.Spec.NodeName && w.moved == "":
-		w.moved = fmt.Sprintf("pod %s was on node %s, and is on %q", p.Name, node, p.Spec.NodeName)
-	case node == "" && p.Spec.NodeName != "" && p.Labels[gangLabel] != "" && w.left > 0:
+	if before != nil && before.Spec.NodeName != "" && before.Spec.NodeName != p.Spec.NodeName && w.moved == "" {
+		w.moved = fmt.Sprintf("pod %s was on node %s, and is on %q", p.Name, before.Spec.NodeName, p.Spec.NodeName)
+	}
+	if _, known := w.victims[p.UID]; known || evicted(before, p) {
+		w.victims[p.UID] = p
+	}
+	if w.left > 0 && w.counts(before, p) {
 		if w.left--; w.left == 0 {
 			close(w.reached)
 		}
 	}
 }
 
-// after returns what is closed after so many binds of members of gangs from now on.
-func (w *watcher) after(binds int) <-chan struct{} {
+// after returns what is closed after so many changes that count from now on. The evictions are counted anew, too.
+func (w *watcher) after(n int, counts change) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.left, w.reached = binds, make(chan struct{})
+	w.left, w.counts, w.reached = n, counts, make(chan struct{})
+	w.victims = map[types.UID]*corev1.Pod{}
 	return w.reached
+}
+
+// evictions is how many pods of others have begun to end since after was called, by what they say of it.
+func (w *watcher) evictions() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[string]int{}
+	for _, p := range w.victims {
+		why := "nobody evicted it"
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.DisruptionTarget {
+				why = c.Message
+			}
+		}
+		all[p.Spec.NodeName+" "+why]++
+	}
+	return all
 }
 
 // moves says which pod was seen on two nodes; empty if none was.

@@ -221,10 +221,12 @@ func later(a, b time.Time) time.Time {
 // none is left, or the time is over, and the job still does not fit, the room does not help: it is given up.
 func (ev *Evictions) Awaited(job *model.Job) (left int, until time.Time) {
 	now := ev.clock.Now()
-	ev.mu.Lock()
-	a, ok := ev.awaits[job.Key]
-	ev.mu.Unlock()
-	if ok && now.Before(a.until) {
+	a, ok := ev.awaited(job.Key)
+	if !ok {
+		ev.adopt(job, now)
+		a, _ = ev.awaited(job.Key)
+	}
+	if now.Before(a.until) {
 		nodes := ev.handle.SnapshotSharedLister().NodeInfos()
 		for uid, node := range a.toLeave(job, ev.state.Leaving(), ev.state.Task) {
 			if info, err := nodes.Get(node); err == nil && onNode(info, uid) {
@@ -236,6 +238,25 @@ func (ev *Evictions) Awaited(job *model.Job) (left int, until time.Time) {
 		ev.abandon(job.Key)
 	}
 	return left, a.until
+}
+
+func (ev *Evictions) awaited(key model.JobKey) (a await, ok bool) {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	a, ok = ev.awaits[key]
+	return a, ok
+}
+
+// adopt has a job for which a process before this kept room wait for what leaves that room. Whom that process evicted would have gone for
+// nothing otherwise.
+func (ev *Evictions) adopt(job *model.Job, now time.Time) {
+	var st gang.Statement
+	for _, t := range job.Tasks {
+		if t.Nominated != "" {
+			st.Placements = append(st.Placements, gang.Placement{Task: t, Node: t.Nominated})
+		}
+	}
+	ev.await(job.Key, st, now)
 }
 
 // toLeave are the pods that have to leave for a job, by UID, with their nodes, unless they have left since. Besides those
@@ -306,10 +327,7 @@ func (ev *Evictions) follow(c model.Change) {
 		}
 	}
 	for _, key := range c.Jobs {
-		ev.mu.Lock()
-		a, ok := ev.awaits[key]
-		ev.mu.Unlock()
-		if ok {
+		if a, ok := ev.awaited(key); ok {
 			ev.conclude(key, a)
 		}
 	}
@@ -380,10 +398,7 @@ func (ev *Evictions) overdue() []model.JobKey {
 // expireAdopted gives up the room that is kept for tasks and not by any decision.
 func (ev *Evictions) expireAdopted() {
 	for _, t := range ev.state.Nominated() {
-		ev.mu.Lock()
-		_, known := ev.awaits[t.Job]
-		ev.mu.Unlock()
-		if !known {
+		if _, known := ev.awaited(t.Job); !known {
 			ev.handle.DeleteNominatedPodIfExists(t.Pod)
 			ev.state.Denominate(t.UID)
 		}
