@@ -168,10 +168,12 @@ func (c *class) runFilters(ctx context.Context, info fwk.NodeInfo) *fwk.Status {
 }
 
 // filterIn runs the class's filters on a node, with the pods nominated to it by others if there are any. Those of our own
-// are on the overlay, whatever their priority.
+// are on the overlay, whatever their priority; one that is not there has lost its room, which the API server has yet to be told.
 func (c *class) filterIn(ctx context.Context, state fwk.CycleState, info fwk.NodeInfo) *fwk.Status {
 	f := c.attempt.planner.Framework
-	foreign := func(p fwk.PodInfo) bool { return !c.attempt.nominated[p.GetPod().UID] }
+	foreign := func(p fwk.PodInfo) bool {
+		return !c.attempt.nominated[p.GetPod().UID] && p.GetPod().Spec.SchedulerName != c.pod.Spec.SchedulerName
+	}
 	var status *fwk.Status
 	if slices.ContainsFunc(f.NominatedPodsForNode(info.Node().Name), foreign) {
 		status = f.RunFilterPluginsWithNominatedPods(ctx, state, c.pod, info)

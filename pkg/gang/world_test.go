@@ -37,6 +37,8 @@ type world struct {
 	planner  *gang.Planner
 	state    *model.State
 	snapshot *cache.Snapshot
+	// nominated are the pods that the scheduler's queue has as nominated to nodes.
+	nominated *nominations
 }
 
 type nodeShape struct {
@@ -64,6 +66,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 	}
 	ctx := tb.Context()
 	client := fake.NewClientset()
+	nominated := &nominations{}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	snapshot := cache.NewSnapshot(running, nodes)
 	registry, profile := plugins.NewInTreeRegistry(), placing.DefaultProfile(tb)
@@ -76,7 +79,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
 		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
-		frameworkruntime.WithPodNominator(noNominations{}),
+		frameworkruntime.WithPodNominator(nominated),
 	)
 	if err != nil {
 		tb.Fatal(err)
@@ -95,17 +98,20 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 	p.Arrange = func(*model.Job) gang.Arrangement { return gang.Arrangement{Order: byPriority, Part: alike} }
 	p.SampleSize = func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) }
 	p.ReservationCanFail = func(*corev1.Pod) bool { return false }
-	return &world{state: state, planner: p, snapshot: snapshot}
+	return &world{state: state, planner: p, snapshot: snapshot, nominated: nominated}
 }
 
 func byPriority(a, b *model.Task) int { return int(b.Priority) - int(a.Priority) }
 
 func alike(*model.Task) int { return 0 }
 
-// noNominations is a nominator without nominated pods.
-type noNominations struct{ fwk.PodNominator }
+// nominations is a nominator that is told which pods are nominated to which nodes.
+type nominations struct {
+	fwk.PodNominator
+	pods map[string][]fwk.PodInfo
+}
 
-func (noNominations) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
+func (n *nominations) NominatedPodsForNode(node string) []fwk.PodInfo { return n.pods[node] }
 
 func (s nodeShape) node(i int) *corev1.Node {
 	prefix := s.prefix
