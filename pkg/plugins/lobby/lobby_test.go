@@ -244,6 +244,7 @@ func (g *gate) fail(t *rapid.T, q queue.SchedulingQueue, shut, bound bool) attem
 // TestAPodWhoseCycleFailedWaitsOutsideOfTheQueue: as often as that happens, and counted as the queue counts it. One that is nominated,
 // that is another's by now, or that a turn asks for, stays.
 func TestAPodWhoseCycleFailedWaitsOutsideOfTheQueue(t *testing.T) {
+	schedulermetrics.Register()
 	ctx, logger := t.Context(), klog.Background()
 	rejected := schedulermetrics.UnschedulableReason("Other", batch)
 	value := func() float64 {
