@@ -34,7 +34,7 @@ type Set struct {
 	book *account.Book
 	// holdings is what jobs hold by queue and priority; nil when nothing is ever evicted.
 	holdings *holdings
-	// byClaim is what MoreIsRejected tells.
+	// byClaim: admission goes by queue and claim alone.
 	byClaim bool
 	// tree is that of hierarchical drf; nil without it.
 	tree *hdrf.Tree
@@ -258,9 +258,9 @@ func (s *Set) Admit(w World, j *Ranked) model.Reason {
 	return s.admit(w, j)
 }
 
-// MoreIsRejected reports whether a job is rejected whenever another one of its queue is that claims no more. Who asks what else a job is,
-// or could have others evicted for, may say otherwise.
-func (s *Set) MoreIsRejected() bool { return s.byClaim }
+// AdmitsByClaim reports whether admission goes by the queue and the claim of a job alone. If so, who claims no less than a job of the
+// queue that was rejected is rejected, too.
+func (s *Set) AdmitsByClaim() bool { return s.byClaim }
 
 // goesByClaim reports whether all policies with a vote on admission go by the queue and the claim of a job alone.
 func (s *Set) goesByClaim() bool {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// attempts is what the queue's metrics go by when a pod is placed in the end.
+// attempts are the scheduling cycles that a pod has had. The queue's metrics count them once it is placed.
 type attempts struct {
 	count int
 	first *time.Time
@@ -33,7 +33,7 @@ func (l *lobby) comeBack(logger klog.Logger, info *framework.QueuedPodInfo, stat
 	pod := queued.Pod
 	l.SchedulingQueue.Delete(logger, pod)
 	l.tried[pod.UID] = attempts{info.Attempts, info.InitialAttemptTimestamp}
-	l.put(&guest{pod: pod, refused: true, by: rejectors(status)})
+	l.put(&entry{pod: pod, refused: true, by: rejectors(status)})
 }
 
 // rejectors are the plugins for which no node was found.

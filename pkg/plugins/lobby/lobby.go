@@ -55,15 +55,15 @@ type lobby struct {
 
 	// mu guards waiting, and is held while a pod goes from there to the queue, so that nothing that happens to it is lost.
 	mu      sync.Mutex
-	waiting map[types.UID]*guest
-	// tried is what the queue knew of the cycles of pods that came back.
+	waiting map[types.UID]*entry
+	// tried keeps the queue's record of past cycles, for pods that came back.
 	tried map[types.UID]attempts
 }
 
-// guest is a pod in the lobby.
-type guest struct {
+// entry is a pod in the lobby.
+type entry struct {
 	pod *corev1.Pod
-	// refused: its last cycle failed, for the plugins in by.
+	// refused: its last cycle failed. The plugins in by refused it.
 	refused bool
 	by      sets.Set[string]
 }
@@ -72,7 +72,7 @@ func newLobby(inner queue.SchedulingQueue, holds func(*corev1.Pod) bool) *lobby 
 	return &lobby{
 		SchedulingQueue: inner, holds: holds, seen: func(types.UID) {},
 		gated: schedulermetrics.NewGatedEntitiesRecorder(), refused: schedulermetrics.NewUnschedulableEntitiesRecorder(),
-		waiting: map[types.UID]*guest{}, tried: map[types.UID]attempts{},
+		waiting: map[types.UID]*entry{}, tried: map[types.UID]attempts{},
 	}
 }
 
@@ -92,7 +92,7 @@ func (l *lobby) Add(ctx context.Context, pod *corev1.Pod) {
 		l.seen(pod.UID)
 		return
 	}
-	l.put(&guest{pod: pod})
+	l.put(&entry{pod: pod})
 }
 
 // takes reports whether a pod is to wait in the lobby.
@@ -101,19 +101,19 @@ func (l *lobby) takes(pod *corev1.Pod) bool {
 }
 
 // put has a pod wait. The lock is held.
-func (l *lobby) put(g *guest) {
-	l.take(g.pod.UID)
-	l.count(g).Add(onePod{})
-	for plugin := range g.by {
-		schedulermetrics.UnschedulableReason(plugin, g.pod.Spec.SchedulerName).Inc()
+func (l *lobby) put(e *entry) {
+	l.take(e.pod.UID)
+	l.count(e).Add(onePod{})
+	for plugin := range e.by {
+		schedulermetrics.UnschedulableReason(plugin, e.pod.Spec.SchedulerName).Inc()
 	}
-	l.waiting[g.pod.UID] = g
-	l.seen(g.pod.UID)
+	l.waiting[e.pod.UID] = e
+	l.seen(e.pod.UID)
 }
 
-// count is what counts pods like a guest.
-func (l *lobby) count(g *guest) schedulermetrics.MetricRecorder {
-	if g.refused {
+// count returns the metric that a pod is counted in.
+func (l *lobby) count(e *entry) schedulermetrics.MetricRecorder {
+	if e.refused {
 		return l.refused
 	}
 	return l.gated
@@ -130,7 +130,7 @@ func (l *lobby) recall(logger klog.Logger, pod *corev1.Pod) {
 		l.seen(pod.UID)
 		return
 	}
-	l.put(&guest{pod: latest})
+	l.put(&entry{pod: latest})
 }
 
 // offer moves pods to the active queue, and tells which of them are not there then.
@@ -160,14 +160,14 @@ func (l *lobby) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standin
 
 // take takes a pod out of the lobby if it is there. The lock is held.
 func (l *lobby) take(uid types.UID) {
-	g := l.waiting[uid]
-	if g == nil {
+	e := l.waiting[uid]
+	if e == nil {
 		return
 	}
 	delete(l.waiting, uid)
-	l.count(g).Remove(onePod{})
-	for plugin := range g.by {
-		schedulermetrics.UnschedulableReason(plugin, g.pod.Spec.SchedulerName).Dec()
+	l.count(e).Remove(onePod{})
+	for plugin := range e.by {
+		schedulermetrics.UnschedulableReason(plugin, e.pod.Spec.SchedulerName).Dec()
 	}
 }
 
@@ -178,13 +178,13 @@ func (l *lobby) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	ctx := klog.NewContext(context.Background(), logger)
 	queued := map[string]*corev1.Pod{}
 	for name, pod := range pods {
-		g := l.waiting[pod.UID]
-		if g == nil {
+		e := l.waiting[pod.UID]
+		if e == nil {
 			queued[name] = pod
 			continue
 		}
 		l.take(pod.UID)
-		l.SchedulingQueue.Add(ctx, g.pod)
+		l.SchedulingQueue.Add(ctx, e.pod)
 	}
 	if len(queued) > 0 {
 		l.SchedulingQueue.Activate(logger, queued)
@@ -200,13 +200,13 @@ func (l *lobby) inFlight(uid types.UID) bool {
 func (l *lobby) Update(ctx context.Context, before, after *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.waiting[before.UID]
-	if g == nil {
+	e := l.waiting[before.UID]
+	if e == nil {
 		l.SchedulingQueue.Update(ctx, before, after)
 		return
 	}
 	if before.UID == after.UID && after.Status.NominatedNodeName == "" {
-		g.pod = after
+		e.pod = after
 		return
 	}
 	l.take(before.UID)
@@ -234,8 +234,8 @@ func (l *lobby) PendingPods() ([]*corev1.Pod, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pods, summary := l.SchedulingQueue.PendingPods()
-	for _, g := range l.waiting {
-		pods = append(pods, g.pod)
+	for _, e := range l.waiting {
+		pods = append(pods, e.pod)
 	}
 	return pods, fmt.Sprintf("%s; %d wait in the lobby", summary, len(l.waiting))
 }

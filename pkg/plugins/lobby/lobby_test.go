@@ -203,7 +203,7 @@ func TestTheLobbyChangesNothing(t *testing.T) {
 	})
 }
 
-// attempt is what the metrics go by.
+// attempt is a pod and how many cycles it has had.
 type attempt struct {
 	Pod   string
 	Count int

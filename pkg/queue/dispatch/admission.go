@@ -148,7 +148,7 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 			d.inviteAll(a, guests)
 		case d.ask(a, world):
 			open.Put(a)
-		case d.cfg.Policies.MoreIsRejected():
+		case d.cfg.Policies.AdmitsByClaim():
 			so.note(a)
 		}
 	}

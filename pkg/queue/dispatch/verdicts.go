@@ -10,15 +10,16 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// verdicts are applicants of one queue that were just rejected, by which others need not be voted on: who claims more is rejected, too.
-// One tenant may make thousands of claims, each a little different, and all of them are looked at whenever a pod of the cluster ends.
+// verdicts are applicants of one queue that were just rejected. Who claims no less than one of them is rejected, too, and need not be
+// voted on. One tenant may make thousands of claims, each a little different, and all are looked at whenever a pod of the cluster ends.
 type verdicts struct {
-	// least are those of which no other claims less; outside the same of those that are not guests, and guests those of which no other
-	// claims more of those that are.
-	least, outside, guests []*applicants
+	// least are the smallest claims among all, outside the smallest among those that are not guests.
+	least, outside []*applicants
+	// guests are the greatest claims among the guests.
+	guests []*applicants
 }
 
-// claim is what each of the applicants claims.
+// claim returns what each of the applicants claims; they claim the same.
 func (a *applicants) claim() resource.Vector { return a.jobs.Top().job.Claim() }
 
 // within reports whether applicants claim no more than others.

@@ -51,12 +51,12 @@ func TestWhatIsImpliedIsWhatAVoteWouldTell(t *testing.T) {
 			}
 			if rejected {
 				implied++
-			} else if votedOut && policies.MoreIsRejected() {
+			} else if votedOut && policies.AdmitsByClaim() {
 				a.guests = votedGuest
 				so.note(a)
 			}
 		}
-		if implied > 0 && !policies.MoreIsRejected() {
+		if implied > 0 && !policies.AdmitsByClaim() {
 			t.Fatalf("%d are implied though policies go by more than claims", implied)
 		}
 	})
