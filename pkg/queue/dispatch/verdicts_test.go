@@ -27,8 +27,8 @@ func TestWhatIsImpliedIsWhatAVoteWouldTell(t *testing.T) {
 		policies := drawPolicies(t)
 		policies.SetQueue("q", &model.Queue{Name: "q", Weight: 1, Capability: resource.Vector{{Name: "cpu", Value: 2 + amount.Draw(t, "capability")}}})
 		policies.SetCluster(resource.Vector{{Name: "cpu", Value: 12}, {Name: "memory", Value: 12}})
-		for name, stalled := range map[string]bool{"admitted": false, "stalled": true} {
-			job := &model.Job{Key: model.JobKey{Name: name}, Queue: "q", Admitted: true, Stalled: stalled, Group: &model.Group{MinMember: 1, MinResources: vector(name)}}
+		for _, name := range []string{"admitted", "stalled"} {
+			job := &model.Job{Key: model.JobKey{Name: name}, Queue: "q", Admitted: true, Stalled: name == "stalled", Group: &model.Group{MinMember: 1, MinResources: vector(name)}}
 			job.Counts.ByStatus[model.Pending] = 1
 			policies.SetJob(job.Key, job)
 		}
