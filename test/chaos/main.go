@@ -56,6 +56,9 @@ type options struct {
 	Patience    time.Duration `json:"patience"`
 
 	logs, out string
+	// keep has the logs of all schedulers stay, and not only those of the last ones.
+	keep      bool
+	verbosity int
 }
 
 func bind(flags *pflag.FlagSet, o *options) {
@@ -67,7 +70,8 @@ func bind(flags *pflag.FlagSet, o *options) {
 	flags.IntVar(&o.Blocked, "blocked", 2, "in every n-th round of kill others take all room, so that half gangs cannot be completed; 0 is never")
 	flags.DurationVar(&o.HalfTimeout, "half-timeout", 2*time.Second, "how long gangs may be half placed")
 	flags.DurationVar(&o.Patience, "patience", time.Minute, "how long gangs may take beyond that: clients wait for up to 30 s before they connect anew")
-	flags.StringVar(&o.logs, "logs", "", "directory for the schedulers' logs (default: a temporary one)")
+	flags.StringVar(&o.logs, "logs", "", "directory where the log of each scheduler is kept (default: those of the last ones, in a temporary directory)")
+	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "verbosity of these logs")
 	flags.StringVarP(&o.out, "output", "o", "text", "what is printed: text or json")
 }
 
@@ -118,7 +122,7 @@ func newCommand() *cobra.Command {
 		"In the end every gang must be whole. One that is half placed must be completed where its members are, or give back what it holds\n" +
 		"within its time. The exit status is 1 if that did not hold in some round.\n\nTroubles:\n")
 	for _, t := range troubles() {
-		fmt.Fprintf(long, "  %-15s %s\n", t.name, t.what)
+		fmt.Fprintf(long, "  %-17s %s\n", t.name, t.what)
 	}
 	cmd := &cobra.Command{
 		Use:          "chaos",
@@ -163,7 +167,7 @@ func run(ctx context.Context, o options, chosen []trouble, progress io.Writer) (
 	if err != nil {
 		return nil, err
 	}
-	if o.logs == "" {
+	if o.keep = o.logs != ""; !o.keep {
 		o.logs = dir
 	} else if err := os.MkdirAll(o.logs, 0o755); err != nil {
 		return nil, err

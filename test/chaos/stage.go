@@ -194,9 +194,14 @@ func (s *stage) configuration() ([]byte, error) {
 // start runs a scheduler. One beside others does not lead before they are gone.
 func (s *stage) start(ctx context.Context) error {
 	s.started++
-	dir := filepath.Join(s.logs, fmt.Sprintf("%s-scheduler-%d", s.trouble.name, s.started%(2+s.trouble.standbys)))
+	number := s.started
+	if !s.keep {
+		number %= 2 + s.trouble.standbys
+	}
+	dir := filepath.Join(s.logs, fmt.Sprintf("%s-scheduler-%d", s.trouble.name, number))
 	p, err := startScheduler(dir, schedulerprocess.Options{
 		Binary: s.binary, Kubeconfig: s.cluster.Kubeconfig, Config: s.config, QPS: s.Rate, Burst: 1, LeaderElection: s.trouble.standbys > 0,
+		Args: []string{fmt.Sprintf("-v=%d", s.verbosity)},
 	})
 	if err != nil {
 		return err

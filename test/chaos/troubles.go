@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -47,8 +48,12 @@ func troubles() []trouble {
 		{name: "restart", what: "the control plane restarts after a bind", round: (*stage).restart},
 		{name: "pause", what: fmt.Sprintf("the control plane, etcd included, stands still for %s after a bind", outage), round: (*stage).pause},
 		{
-			name: "refusal", what: "a policy of the API server refuses to bind some pods of one gang", open: (*stage).refuse,
-			round: (*stage).refusal,
+			name: "refusal", what: "a policy of the API server refuses to bind some pods of one gang", open: bindings.announce,
+			round: (*stage).refuseBinding,
+		},
+		{
+			name: "refused-eviction", what: "a policy of the API server refuses to evict a pod of each node", room: 2,
+			open: crowded, configure: evictor, adorn: hurried, round: (*stage).refuseEviction,
 		},
 		{name: "extender-dead", what: "an extender that one gang needs does not answer", configure: extended, adorn: licensed, round: (*stage).dead},
 		{name: "extender-hangs", what: "an extender that one gang needs takes requests, and answers none", configure: extended, adorn: licensed, round: (*stage).hangs},
@@ -106,6 +111,12 @@ func (s *stage) takeover(ctx context.Context, r *round) error {
 	if err := s.follow(ctx, r, s.halves(r), time.Now()); err != nil {
 		return err
 	}
+	s.count(r)
+	return s.start(ctx) // the next standby, now that somebody else leads for certain
+}
+
+// count counts the pods that were evicted: one for each member.
+func (s *stage) count(r *round) {
 	victims := s.watcher.evictions()
 	for _, n := range victims {
 		r.Evicted += n
@@ -113,16 +124,25 @@ func (s *stage) takeover(ctx context.Context, r *round) error {
 	if want := s.Gangs * s.Size; r.Evicted != want {
 		r.fail("%d pods were evicted for %d: %v", r.Evicted, want, victims)
 	}
-	return s.start(ctx) // the next standby, now that somebody else leads for certain
+}
+
+// evictor has a scheduler evict.
+func evictor(_ *stage, _, args map[string]any) {
+	args["actions"] = []any{"enqueue", "allocate", "preempt", "backfill"}
+}
+
+// crowded prepares a cluster where gangs have others evicted, and some may not be.
+func crowded(s *stage, ctx context.Context) error {
+	return errors.Join(s.createUrgent(ctx), evicting.announce(s, ctx))
 }
 
 // elected has a scheduler lead by a lease that ends soon, and evict.
-func elected(_ *stage, config, args map[string]any) {
+func elected(s *stage, config, args map[string]any) {
 	config["leaderElection"] = map[string]any{
 		"leaderElect": true, "resourceLock": "leases", "resourceNamespace": namespace, "resourceName": "chaos",
 		"leaseDuration": "2s", "renewDeadline": "1500ms", "retryPeriod": "200ms",
 	}
-	args["actions"] = []any{"enqueue", "allocate", "preempt", "backfill"}
+	evictor(s, config, args)
 }
 
 // led returns when somebody leads.
