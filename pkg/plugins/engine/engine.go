@@ -223,7 +223,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Clock:    e.options.Clock,
 	})
 	writer.FollowQueues(e.queueFacts)
-	e.State.Observe(e.lag.notify)
+	e.State.Witness(e.lag.notify)
 	e.State.Observe(e.Dispatcher.Notify)
 	e.State.Observe(writer.Notify)
 	factory := handle.SharedInformerFactory()

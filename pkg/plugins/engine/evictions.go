@@ -79,7 +79,7 @@ func (e *Engine) newEvictions(handle framework.Framework, writer *status.Writer)
 		Ledger: ev.Ledger, Client: handle.ClientSet(), Writer: writer, Clock: e.options.Clock,
 		Concurrency: int(args.EvictionConcurrency), VictimTimeout: args.VictimTimeout.Duration,
 		Stays:   ev.spare,
-		Refused: func(d *eviction.Decision, _ *eviction.Victim, _ error) { ev.abandon(d.Beneficiary) },
+		Refused: func(d *eviction.Decision, _ *eviction.Victim, _ error) { ev.Abandon(d.Beneficiary) },
 	})
 	e.State.Observe(ev.follow)
 	return ev
@@ -218,7 +218,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // Awaited says how many pods have yet to leave for a job for which room is kept, and until when that is believed. When
-// none is left, or the time is over, and the job still does not fit, the room does not help: it is given up.
+// none is left, or the time is over, and the job still does not fit, the room does not help.
 func (ev *Evictions) Awaited(job *model.Job) (left int, until time.Time) {
 	now := ev.clock.Now()
 	a, ok := ev.awaited(job.Key)
@@ -233,9 +233,6 @@ func (ev *Evictions) Awaited(job *model.Job) (left int, until time.Time) {
 				left++
 			}
 		}
-	}
-	if left == 0 {
-		ev.abandon(job.Key)
 	}
 	return left, a.until
 }
@@ -288,8 +285,8 @@ func onNode(info fwk.NodeInfo, uid types.UID) bool {
 	return slices.ContainsFunc(info.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == uid })
 }
 
-// abandon gives up the room that is kept for a job. Victims that nobody has been asked to evict stay.
-func (ev *Evictions) abandon(key model.JobKey) {
+// Abandon gives up the room that is kept for a job. Victims that nobody has been asked to evict stay.
+func (ev *Evictions) Abandon(key model.JobKey) {
 	ev.mu.Lock()
 	if a, ok := ev.awaits[key]; ok {
 		a.pods, a.until, a.lapsed = nil, time.Time{}, true
@@ -376,7 +373,7 @@ func (ev *Evictions) expire(ctx context.Context) {
 			ev.expireAdopted()
 		}
 		for _, key := range ev.overdue() {
-			ev.abandon(key)
+			ev.Abandon(key)
 		}
 	}
 }

@@ -28,15 +28,16 @@ const (
 )
 
 // lag is the room that the model knows of and the scheduler's cache, which learns of the same events by itself, may not. A
-// plan made without it would give the room to the next job, or have somebody evicted for nothing.
+// plan made without it would give the room to the next job, or have somebody evicted for nothing. So lag is a witness of the model: who
+// reads there that a pod has left finds it here, too.
 type lag struct {
 	clock clock.PassiveClock
-	// task returns what the model knows of a pod; nil when it is no task.
+	// task returns what the model knows of a pod; nil when it is no task. It is not called with the lock held, which the model waits for.
 	task func(types.UID) *model.Task
 
 	mu sync.Mutex
 	// expected are in the order in which the model learned of them.
-	expected []expectation
+	expected []*expectation
 }
 
 // expectation is a pod that is to be gone from a node, or, without a pod, a node that is to be as of a version.
@@ -61,10 +62,10 @@ func (l *lag) notify(c model.Change) {
 	}
 	l.expected = slices.Delete(l.expected, 0, stale)
 	for _, d := range c.Left {
-		l.expected = append(l.expected, expectation{pod: d.Pod, node: d.Node, since: now})
+		l.expected = append(l.expected, &expectation{pod: d.Pod, node: d.Node, since: now})
 	}
 	for _, n := range c.Nodes {
-		l.expected = append(l.expected, expectation{node: n.Name, version: n.ResourceVersion, since: now})
+		l.expected = append(l.expected, &expectation{node: n.Name, version: n.ResourceVersion, since: now})
 	}
 	if more := len(l.expected) - mostExpected; more > 0 {
 		l.expected = slices.Delete(l.expected, 0, more)
@@ -76,12 +77,19 @@ func (l *lag) notify(c model.Change) {
 func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) (behind, late bool) {
 	now := l.clock.Now()
 	l.mu.Lock()
+	open := slices.Clone(l.expected)
+	l.mu.Unlock()
+	if len(open) == 0 {
+		return false, false
+	}
+	seen := make(map[*expectation]bool, len(open))
+	for _, e := range open {
+		seen[e] = l.met(e, snapshot)
+	}
+	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.expected = slices.DeleteFunc(l.expected, func(e expectation) bool {
-		return now.Sub(e.since) > lagMemory || l.met(e, snapshot)
-	})
-	for i := range l.expected {
-		e := &l.expected[i]
+	l.expected = slices.DeleteFunc(l.expected, func(e *expectation) bool { return now.Sub(e.since) > lagMemory || seen[e] })
+	for _, e := range l.expected {
 		switch {
 		case e.since.After(taken) || !concerns(e.node):
 		case e.looks < lagLooks && now.Sub(e.since) <= lagPatience:
@@ -95,7 +103,7 @@ func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func
 }
 
 // met reports whether a snapshot shows what is expected. A pod that lost its reservation may have got one on the same node since.
-func (l *lag) met(e expectation, snapshot fwk.NodeInfoLister) bool {
+func (l *lag) met(e *expectation, snapshot fwk.NodeInfoLister) bool {
 	info, err := snapshot.Get(e.node)
 	if e.pod != "" {
 		if t := l.task(e.pod); t != nil && t.Node == e.node && t.Status.HoldsNode() {

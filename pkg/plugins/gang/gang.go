@@ -223,7 +223,13 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 			return "", fwk.NewStatus(fwk.Unschedulable, message)
 		}
 		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Text())
-		state.Write(refusalKey, &Refusal{Request: request, Reason: plan.Reason, Planner: pl.planner, Doubts: plan.Doubts, Stale: behind || late})
+		state.Write(refusalKey, &Refusal{
+			Request: request, Reason: plan.Reason, Planner: pl.planner, Doubts: plan.Doubts, Stale: behind || late,
+			Behind: func() bool {
+				behind, _ := pl.behind(pod, pl.engine.Clock().Now())
+				return behind
+			},
+		})
 		return "", fwk.NewStatus(fwk.Unschedulable, message)
 	}
 	if reason, again := pl.engine.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
@@ -274,7 +280,9 @@ const elsewhere = "node(s) were not the one planned for the pod"
 // is planned again.
 func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if r := RefusalOf(state); r != nil {
-		pl.engine.Dispatcher.Refused(pod.UID, r.forDispatch())
+		if !r.Repeated {
+			pl.engine.Dispatcher.Refused(pod.UID, r.forDispatch())
+		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if p := pinOf(state); p != nil {

@@ -31,6 +31,11 @@ type Refusal struct {
 	// Doubts tell for whom else the refusal holds; Stale: the scheduler's cache did not know of all room.
 	Doubts gang.Doubts
 	Stale  bool
+	// Behind reports whether by now the cache does not know of room that may be of use to the turn. Who finds that out before he has somebody
+	// evicted has the turn repeated instead.
+	Behind func() bool
+	// Repeated: the turn is over, and the refusal void.
+	Repeated bool
 }
 
 // forDispatch is the refusal as far as the dispatcher goes.

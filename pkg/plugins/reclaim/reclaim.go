@@ -66,7 +66,10 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if job.Counts.Nominated > 0 && !pl.wait(job, refusal) {
-		// The room kept for it did not help. Its next turn, which is about to come, begins anew.
+		// Once the room kept for it has not helped, the next turn, which is about to come, begins anew.
+		if !pl.repeat(pod, refusal) {
+			pl.engine.Evictions.Abandon(job.Key)
+		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	var kept error
@@ -79,6 +82,8 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 		case done:
 			pl.engine.Dispatcher.Pipelined(pod.UID)
 			return nil, fwk.NewStatus(fwk.Success)
+		case refusal.Repeated:
+			return nil, fwk.NewStatus(fwk.Unschedulable)
 		case why != "":
 			kept = errors.Join(kept, fmt.Errorf("%s: %s", action, why))
 		}
@@ -90,6 +95,14 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 		refusal.Explain(kept)
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// repeat has the turn repeated if by now the scheduler's cache, by which it was refused, does not know of room that there is: what is
+// decided by such a refusal may be for nothing. It is called after all that is decided by has been read. It reports whether it did; a
+// turn that was repeated many times in a row goes on.
+func (pl *Reclaim) repeat(pod *corev1.Pod, refusal *gang.Refusal) bool {
+	refusal.Repeated = refusal.Behind() && pl.engine.Dispatcher.Repeat(pod.UID)
+	return refusal.Repeated
 }
 
 // wait reports whether the job still waits for pods to leave, and makes that the reason.
@@ -131,6 +144,9 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 	if reason, again := pl.engine.Ready(ctx, job, statement.Placements); reason != (model.Reason{}) {
 		refusal.Again = dispatch.Earliest(refusal.Again, again)
 		return false, reason.Message, nil
+	}
+	if pl.repeat(pod, refusal) {
+		return false, "", nil
 	}
 	if err := ev.Commit(ctx, action, trial.Rule(), job, statement); err != nil {
 		return false, "", err
