@@ -5,6 +5,7 @@ package model_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -190,5 +191,34 @@ func TestAMalformedPodIsToldOnce(t *testing.T) {
 				t.Errorf("told: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestAWitnessKnowsBeforeAnybodyElse has somebody read the model while the witness is told.
+func TestAWitnessKnowsBeforeAnybodyElse(t *testing.T) {
+	t.Parallel()
+	s := model.NewState()
+	told := 0
+	read := make(chan struct{})
+	s.Witness(func(c model.Change) {
+		told++
+		if len(c.Nodes) != 1 || c.Nodes[0].Name != "node-0" {
+			t.Errorf("told of %v", c.Nodes)
+		}
+		go func() {
+			s.Totals()
+			close(read)
+		}()
+		select {
+		case <-read:
+			t.Error("somebody could read the model before the witness knew")
+		case <-time.After(50 * time.Millisecond):
+		}
+	})
+	s.UpsertNode(newNode("node-0"))
+	<-read
+	s.UpsertNode(newNode("node-0"))
+	if told != 1 {
+		t.Errorf("told %d times of one change", told)
 	}
 }

@@ -24,7 +24,7 @@ func TestAFewRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{Troubles: []string{"all"}, Gangs: 2, Size: 6, Rate: 40, Blocked: 2, HalfTimeout: 2 * time.Second, Patience: time.Minute, logs: t.TempDir()}
+	o := options{Troubles: []string{"all"}, Gangs: 2, Size: 6, Rate: 40, Blocked: 2, HalfTimeout: 2 * time.Second, Patience: 2 * time.Minute, logs: t.TempDir()}
 	chosen, err := o.chosen()
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func bind(flags *pflag.FlagSet, o *options) {
 	flags.IntVar(&o.Rate, "rate", 100, "requests a second that the scheduler may send, so that something can go wrong between two binds")
 	flags.IntVar(&o.Blocked, "blocked", 2, "in every n-th round of kill others take all room, so that half gangs cannot be completed; 0 is never")
 	flags.DurationVar(&o.HalfTimeout, "half-timeout", 2*time.Second, "how long gangs may be half placed")
-	flags.DurationVar(&o.Patience, "patience", time.Minute, "how long gangs may take beyond that: clients wait for up to 30 s before they connect anew")
+	flags.DurationVar(&o.Patience, "patience", 2*time.Minute, "how long gangs may take beyond that: clients wait for up to 30 s before they connect anew, and a gang that was released twice rests for a minute")
 	flags.StringVar(&o.logs, "logs", "", "directory where the log of each scheduler is kept (default: those of the last ones, in a temporary directory)")
 	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "verbosity of these logs")
 	flags.StringVarP(&o.out, "output", "o", "text", "what is printed: text or json")

@@ -76,20 +76,7 @@ func (l *lag) notify(c model.Change) {
 // the model has learned of since the snapshot was taken does not count.
 func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) (behind, late bool) {
 	now := l.clock.Now()
-	l.mu.Lock()
-	open := slices.Clone(l.expected)
-	l.mu.Unlock()
-	if len(open) == 0 {
-		return false, false
-	}
-	seen := make(map[*expectation]bool, len(open))
-	for _, e := range open {
-		seen[e] = l.met(e, snapshot)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.expected = slices.DeleteFunc(l.expected, func(e *expectation) bool { return now.Sub(e.since) > lagMemory || seen[e] })
-	for _, e := range l.expected {
+	for _, e := range l.open(snapshot, now) {
 		switch {
 		case e.since.After(taken) || !concerns(e.node):
 		case e.looks < lagLooks && now.Sub(e.since) <= lagPatience:
@@ -100,6 +87,33 @@ func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func
 		}
 	}
 	return behind, late
+}
+
+// doubted reports whether a snapshot of the cache lacks some of it that the model has known of for less than lagPatience, however often
+// that was looked at: nobody is evicted by such a snapshot.
+func (l *lag) doubted(snapshot fwk.NodeInfoLister, concerns func(node string) bool) bool {
+	now := l.clock.Now()
+	return slices.ContainsFunc(l.open(snapshot, now), func(e *expectation) bool {
+		return now.Sub(e.since) <= lagPatience && concerns(e.node)
+	})
+}
+
+// open forgets what a snapshot shows, or is long past, and returns the rest. Only the scheduling goroutine calls it.
+func (l *lag) open(snapshot fwk.NodeInfoLister, now time.Time) []*expectation {
+	l.mu.Lock()
+	all := slices.Clone(l.expected)
+	l.mu.Unlock()
+	seen := make(map[*expectation]bool, len(all))
+	for _, e := range all {
+		seen[e] = l.met(e, snapshot)
+	}
+	over := func(e *expectation) bool { return now.Sub(e.since) > lagMemory || seen[e] }
+	if len(all) > 0 {
+		l.mu.Lock()
+		l.expected = slices.DeleteFunc(l.expected, over)
+		l.mu.Unlock()
+	}
+	return slices.DeleteFunc(all, over)
 }
 
 // met reports whether a snapshot shows what is expected. A pod that lost its reservation may have got one on the same node since.

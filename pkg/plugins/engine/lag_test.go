@@ -83,12 +83,21 @@ func TestACacheIsNotWaitedForWithoutEnd(t *testing.T) {
 	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || !late {
 		t.Errorf("after %d plans it is waited for: %t, and looked at now and then: %t", lagLooks, behind, late)
 	}
+	if !l.doubted(snapshot, anyNode) {
+		t.Errorf("after %d plans, but no time, somebody may be evicted for want of the room", lagLooks)
+	}
+	if l.doubted(snapshot, func(node string) bool { return node != "n" }) {
+		t.Error("nobody may be evicted for want of room that is none for the job")
+	}
 
 	l = lag{clock: clock, task: func(types.UID) *model.Task { return nil }}
 	l.notify(left)
 	clock.SetTime(clock.Now().Add(lagPatience + time.Millisecond))
 	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || !late {
 		t.Errorf("after %s it is waited for: %t, and looked at now and then: %t", lagPatience, behind, late)
+	}
+	if l.doubted(snapshot, anyNode) {
+		t.Errorf("after %s still nobody may be evicted", lagPatience)
 	}
 	clock.SetTime(clock.Now().Add(lagMemory))
 	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || late {
@@ -105,5 +114,27 @@ func TestACacheIsNotWaitedForWithoutEnd(t *testing.T) {
 	}
 	if n := len(l.expected); n != mostExpected {
 		t.Errorf("%d expectations are kept, want %d at most", n, mostExpected)
+	}
+}
+
+// TestTheModelIsNeverWaitedForWithTheLagLocked: the model tells of its changes with its own lock held, so whoever asked it with that of lag held
+// would wait for good.
+func TestTheModelIsNeverWaitedForWithTheLagLocked(t *testing.T) {
+	t.Parallel()
+	var l lag
+	asked := false
+	l = lag{clock: clocktesting.NewFakePassiveClock(time.Now()), task: func(types.UID) *model.Task {
+		asked = true
+		if !l.mu.TryLock() {
+			t.Error("locked")
+			return nil
+		}
+		l.mu.Unlock()
+		return nil
+	}}
+	l.notify(model.Change{Left: []model.Departure{{Pod: "p", Node: "n"}}})
+	l.behind(cache.NewSnapshot(nil, nil).NodeInfos(), time.Now(), anyNode)
+	if !asked {
+		t.Error("the model was not asked")
 	}
 }

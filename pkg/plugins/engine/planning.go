@@ -39,6 +39,12 @@ func (e *Engine) Behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns f
 	return e.lag.behind(snapshot, taken, concerns)
 }
 
+// Doubted reports whether a snapshot of the scheduler's cache lacks room, on a node that concerns the turn, of which the model has learned
+// within the last second: nobody is to be evicted by it.
+func (e *Engine) Doubted(snapshot fwk.NodeInfoLister, concerns func(node string) bool) bool {
+	return e.lag.doubted(snapshot, concerns)
+}
+
 // checks are the filters of a scheduler's profile by which places on nodes can be counted.
 func (e *Engine) checks(scheduler string) room.Checks {
 	e.mu.Lock()

@@ -225,9 +225,10 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		logger.V(3).Info("Job does not fit", "job", job.Key, "reason", plan.Reason.Text())
 		state.Write(refusalKey, &Refusal{
 			Request: request, Reason: plan.Reason, Planner: pl.planner, Doubts: plan.Doubts, Stale: behind || late,
-			Behind: func() bool {
-				behind, _ := pl.behind(pod, pl.engine.Clock().Now())
-				return behind
+			Doubted: func() bool {
+				return pl.engine.Doubted(pl.handle.SnapshotSharedLister().NodeInfos(), func(node string) bool {
+					return pl.engine.Dispatcher.Concerns(pod.UID, node)
+				})
 			},
 		})
 		return "", fwk.NewStatus(fwk.Unschedulable, message)

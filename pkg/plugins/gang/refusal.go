@@ -31,10 +31,10 @@ type Refusal struct {
 	// Doubts tell for whom else the refusal holds; Stale: the scheduler's cache did not know of all room.
 	Doubts gang.Doubts
 	Stale  bool
-	// Behind reports whether by now the cache does not know of room that may be of use to the turn. Who finds that out before he has somebody
-	// evicted has the turn repeated instead.
-	Behind func() bool
-	// Repeated: the turn is over, and the refusal void.
+	// Doubted reports whether by now the cache, by which the turn was refused, does not know of room that may be of use to it. Nobody is
+	// evicted by such a refusal, and no room given up: what is decided by it may be for nothing.
+	Doubted func() bool
+	// Repeated: the turn is over, and will be repeated.
 	Repeated bool
 }
 

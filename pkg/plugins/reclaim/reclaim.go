@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,7 +68,7 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 	}
 	if job.Counts.Nominated > 0 && !pl.wait(job, refusal) {
 		// Once the room kept for it has not helped, the next turn, which is about to come, begins anew.
-		if !pl.repeat(pod, refusal) {
+		if !pl.putOff(pod, refusal) {
 			pl.engine.Evictions.Abandon(job.Key)
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
@@ -76,14 +77,14 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 	for _, action := range appeal.Actions {
 		done, why, err := pl.try(ctx, pod, job, action, refusal)
 		switch {
+		case errors.Is(err, errDoubted):
+			return nil, fwk.NewStatus(fwk.Unschedulable)
 		case err != nil:
 			pl.engine.Dispatcher.Errored(pod.UID, err)
 			return nil, fwk.AsStatus(err)
 		case done:
 			pl.engine.Dispatcher.Pipelined(pod.UID)
 			return nil, fwk.NewStatus(fwk.Success)
-		case refusal.Repeated:
-			return nil, fwk.NewStatus(fwk.Unschedulable)
 		case why != "":
 			kept = errors.Join(kept, fmt.Errorf("%s: %s", action, why))
 		}
@@ -97,12 +98,23 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// repeat has the turn repeated if by now the scheduler's cache, by which it was refused, does not know of room that there is: what is
-// decided by such a refusal may be for nothing. It is called after all that is decided by has been read. It reports whether it did; a
-// turn that was repeated many times in a row goes on.
-func (pl *Reclaim) repeat(pod *corev1.Pod, refusal *gang.Refusal) bool {
-	refusal.Repeated = refusal.Behind() && pl.engine.Dispatcher.Repeat(pod.UID)
-	return refusal.Repeated
+// errDoubted is returned when a search for victims was made by a snapshot that is in doubt.
+var errDoubted = errors.New("the scheduler's cache does not know of all room")
+
+// doubtPause is how long a job waits whose refusal is in doubt and whose turn has been repeated often enough: the cache needs the CPU to
+// learn what it does not know.
+const doubtPause = 10 * time.Millisecond
+
+// putOff has the turn repeated, at once or after a pause, if its refusal is in doubt, and reports whether it is. It is called after all
+// that is decided by has been read.
+func (pl *Reclaim) putOff(pod *corev1.Pod, refusal *gang.Refusal) bool {
+	if !refusal.Doubted() {
+		return false
+	}
+	if refusal.Repeated = pl.engine.Dispatcher.Repeat(pod.UID); !refusal.Repeated {
+		refusal.Again = dispatch.Earliest(refusal.Again, pl.engine.Clock().Now().Add(doubtPause))
+	}
+	return true
 }
 
 // wait reports whether the job still waits for pods to leave, and makes that the reason.
@@ -145,8 +157,8 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 		refusal.Again = dispatch.Earliest(refusal.Again, again)
 		return false, reason.Message, nil
 	}
-	if pl.repeat(pod, refusal) {
-		return false, "", nil
+	if pl.putOff(pod, refusal) {
+		return false, "", errDoubted
 	}
 	if err := ev.Commit(ctx, action, trial.Rule(), job, statement); err != nil {
 		return false, "", err
