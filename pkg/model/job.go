@@ -35,6 +35,8 @@ type Group struct {
 	Phase Phase
 	// WaitingTime is how long the job is to wait at most ("sla-waiting-time"); zero when it does not say.
 	WaitingTime time.Duration
+	// Terms are how long the gang may be broken, as far as the PodGroup says so.
+	Terms Terms
 	// Problem says what is wrong with the PodGroup's annotations and what to change; empty when nothing is.
 	Problem string
 	// Topology is how near each other the tasks are to be; nil when it does not matter.
@@ -81,11 +83,11 @@ func (g *Group) roleTotal() int {
 	return total
 }
 
-// protectsLike reports whether a group keeps as many of its members from being evicted as another, for the same queue and at the same
-// priority.
+// protectsLike reports whether a group keeps as many of its members from being evicted as another, as long if the gang is broken, for the
+// same queue and at the same priority.
 func (g *Group) protectsLike(o *Group) bool {
 	return g.MinMember == o.MinMember && maps.Equal(g.MinTaskMember, o.MinTaskMember) &&
-		g.PriorityClass == o.PriorityClass && g.Queue == o.Queue
+		g.PriorityClass == o.PriorityClass && g.Queue == o.Queue && g.Terms == o.Terms
 }
 
 // Counts are how many tasks of a job, or of one role of it, are in which state (reference section 2.5).

@@ -6,6 +6,7 @@ package model_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -189,5 +190,25 @@ func TestAStartIsReadAsItWasWritten(t *testing.T) {
 				t.Errorf("it is written as %q", text)
 			}
 		})
+	}
+}
+
+// TestTermsOfABrokenGangAreProtection: who waits for its room hears of other ones.
+func TestTermsOfABrokenGangAreProtection(t *testing.T) {
+	state := watching()
+	state.UpsertPod(newPod("p", in("train"), running))
+	for i, tc := range []struct {
+		terms model.Terms
+		want  bool
+	}{
+		{model.Terms{}, false},
+		{model.Terms{BrokenTimeout: model.Say(time.Minute)}, true},
+		{model.Terms{BrokenTimeout: model.Say(time.Minute)}, false},
+		{model.Terms{}, true},
+	} {
+		c := state.UpsertGroup(train, &model.Group{UID: "u", MinMember: 2, Terms: tc.terms})
+		if got := c.Events&model.ProtectionChanged != 0; got != tc.want {
+			t.Errorf("change %d, to %+v: who waits hears of it: %t", i, tc.terms, got)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 // Annotations on PodGroups and queues.
@@ -33,6 +35,37 @@ func waitingTime(annotations map[string]string) (limit time.Duration, problem st
 		return 0, fmt.Sprintf("annotation %s is %q: write a duration above zero, such as 30m; it is not used until then", key, said)
 	}
 	return limit, ""
+}
+
+// readTerms reads how long a gang may be broken, and adds what is wrong with the annotations that say it to the group's problems. What
+// cannot be used is as if it were not said.
+func readTerms(group *model.Group, key model.JobKey, annotations map[string]string) {
+	complain := func(annotation, advice, argument string) {
+		group.Problem = model.Problems(group.Problem, fmt.Sprintf("annotation %s of PodGroup %s is %.100q: %s; the scheduler's %s holds until then",
+			annotation, key, annotations[annotation], advice, argument))
+	}
+	lasting := func(annotation, argument string) (t model.Said[time.Duration]) {
+		if said, ok := annotations[annotation]; ok {
+			limit, err := time.ParseDuration(said)
+			if err == nil && (limit == 0 || limit >= time.Second) {
+				return model.Say(limit)
+			}
+			complain(annotation, "write a duration of at least 1s, such as 90s or 10m, or 0s, which is for ever", argument)
+		}
+		return t
+	}
+	t := &group.Terms
+	t.HalfTimeout = lasting(model.HalfTimeoutAnnotation, "halfTimeout")
+	t.BrokenTimeout = lasting(model.BrokenTimeoutAnnotation, "brokenTimeout")
+	switch said, ok := annotations[model.ReleaseLostAnnotation]; {
+	case !ok:
+	case said != "true" && said != "false":
+		complain(model.ReleaseLostAnnotation, "write true or false", "releaseLost")
+	case said == "true" && t.BrokenTimeout == model.Say[time.Duration](0):
+		complain(model.ReleaseLostAnnotation, "nothing is released while "+model.BrokenTimeoutAnnotation+" is 0s, which is for ever: change or remove one of them", "releaseLost")
+	default:
+		t.ReleaseLost = model.Say(said == "true")
+	}
 }
 
 // hierarchy reads a queue's path and weights for hierarchical DRF. Weights that are missing, no numbers or below 1 are

@@ -41,6 +41,7 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 		}
 	}
 	group.WaitingTime, group.Problem = waitingTime(g.Annotations)
+	readTerms(group, volcanoKey(g), g.Annotations)
 	if len(g.Spec.MinTaskMember) > 0 {
 		group.MinTaskMember = make(map[string]int, len(g.Spec.MinTaskMember))
 		for role, least := range g.Spec.MinTaskMember {
@@ -93,6 +94,7 @@ func coschedulingGroup(g *coscheduling.PodGroup) *model.Group {
 		Created:   g.CreationTimestamp.Time,
 		Object:    g,
 	}
+	readTerms(group, coschedulingKey(g), g.Annotations)
 	if group.Queue == "" {
 		group.Queue = model.DefaultQueue
 	}

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -217,7 +216,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:   writer.Waits,
 		Fault:    writer.QueueFault,
-		Release:  func(job model.JobKey, lasted time.Duration) { e.Evictions.release(ctx, job, lasted) },
+		Release:  func(t dispatch.Trouble) { e.Evictions.release(ctx, t) },
 		Warn:     e.warnBroken,
 		Recorder: metrics.Recorder{},
 		Clock:    e.options.Clock,

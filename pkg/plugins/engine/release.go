@@ -17,12 +17,12 @@ import (
 
 // release has the members of a gang evicted that is broken. Members of which it is not known yet whether they are bound are left: the
 // gang is released again if they are.
-func (ev *Evictions) release(ctx context.Context, key model.JobKey, lasted time.Duration) {
-	job := ev.state.Job(key)
+func (ev *Evictions) release(ctx context.Context, t dispatch.Trouble) {
+	job := ev.state.Job(t.Job)
 	if job == nil || !job.Partial() {
 		return
 	}
-	why := brokenFor(job, lasted)
+	why := brokenFor(job, t.Lasted)
 	d := eviction.Decision{Action: eviction.Release}
 	var uids []types.UID
 	for _, task := range job.Tasks {
@@ -34,7 +34,7 @@ func (ev *Evictions) release(ctx context.Context, key model.JobKey, lasted time.
 	if len(uids) == 0 {
 		return
 	}
-	ev.writer.Released(key, len(uids), why)
+	ev.writer.Released(t.Job, len(uids), why)
 	ev.evict(ctx, d, uids)
 }
 
@@ -49,19 +49,23 @@ func brokenFor(job *model.Job, lasted time.Duration) string {
 }
 
 // warnBroken tells the PodGroup of a gang that is broken what becomes of it, and when.
-func (e *Engine) warnBroken(key model.JobKey, how dispatch.Break, lasted, after time.Duration) {
-	job := e.State.Job(key)
+func (e *Engine) warnBroken(t dispatch.Trouble) {
+	job := e.State.Job(t.Job)
 	if job == nil || !job.Partial() {
 		return
 	}
 	fate := "they are evicted"
-	switch rules := e.rules.Load(); {
-	case how == dispatch.Half || rules.args.ReleaseLost:
-	case len(rules.evicting) == 0:
+	switch {
+	case t.Stage == dispatch.Endless:
+		e.Writer.Broken(t.Job, fmt.Sprintf("%s; its PodGroup wants it released, and brokenTimeout of the scheduler is 0s, which is for ever: "+
+			"say with annotation %s after how long", brokenFor(job, t.Lasted), model.BrokenTimeoutAnnotation))
+		return
+	case t.Release:
+	case len(e.rules.Load().evicting) == 0:
 		// They keep their nodes, and nobody needs to know.
 		return
 	default:
 		fate = "its minimum protects them no more from those who need the room"
 	}
-	e.Writer.Broken(key, fmt.Sprintf("%s; %s in %s unless it is completed", brokenFor(job, lasted), fate, (after-lasted).Round(time.Second)))
+	e.Writer.Broken(t.Job, fmt.Sprintf("%s; %s in %s unless it is completed", brokenFor(job, t.Lasted), fate, (t.After-t.Lasted).Round(time.Second)))
 }

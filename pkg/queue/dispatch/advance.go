@@ -78,7 +78,7 @@ type outgoing struct {
 	settlements []settlement
 	admissions  []admission
 	faults      []fault
-	troubles    []trouble
+	troubles    []Trouble
 }
 
 // take returns what is to be told. The lock is held, and telling counts until it is told.
@@ -111,10 +111,10 @@ func (d *Dispatcher) send(out outgoing) {
 		d.cfg.Settle(s.members, s.bind)
 	}
 	for _, t := range out.troubles {
-		if t.release {
-			d.cfg.Release(t.job, t.lasted)
+		if t.Stage == TimeOver {
+			d.cfg.Release(t)
 		} else {
-			d.cfg.Warn(t.job, t.how, t.lasted, t.after)
+			d.cfg.Warn(t)
 		}
 	}
 	for _, r := range out.reports {

@@ -35,20 +35,39 @@ type broken struct {
 	how Break
 	// since is when it became so, or was last released; zero while no member holds a node.
 	since time.Time
-	// warned: half of its time is over, and it was told.
-	warned bool
+	// terms are how long it may be broken, and what comes then, warned those of which it was told when half of the time was over.
+	terms, warned terms
 	// released is how often it was released.
 	released int
 }
 
-// trouble is what is to be done about a gang that has been broken for so long: have its members evicted, or else warn that its time is
-// over after so long.
-type trouble struct {
-	job     model.JobKey
-	how     Break
-	lasted  time.Duration
+// terms are how long a gang may be broken, zero for ever, and whether it is released then; else it loses its protection.
+type terms struct {
 	after   time.Duration
 	release bool
+}
+
+// Stage is how far the time of a broken gang has come.
+type Stage string
+
+const (
+	// HalfTime: half of its time is over.
+	HalfTime Stage = "half time"
+	// TimeOver: its members are to be evicted.
+	TimeOver Stage = "time over"
+	// Endless: its PodGroup wants them evicted when its time is over, which never comes.
+	Endless Stage = "endless"
+)
+
+// Trouble is what is to be told of a gang that is broken, or done about it.
+type Trouble struct {
+	Job   model.JobKey
+	How   Break
+	Stage Stage
+	// Lasted is for how long it has been broken, After for how long it may be; zero for ever.
+	Lasted, After time.Duration
+	// Release: its members are evicted when its time is over.
+	Release bool
 }
 
 // breakOf tells how a job is broken; empty when it is not.
@@ -62,12 +81,15 @@ func breakOf(job *model.Job) Break {
 	return ""
 }
 
-// timeOf is how long a gang may be broken before it is released or loses its protection; zero: for ever.
-func (d *Dispatcher) timeOf(how Break) time.Duration {
+// termsOf returns how long a job may be broken, and what comes then: its PodGroup says it, or else the rules do. Where the time never comes
+// only its PodGroup can mean a release.
+func (r *Rules) termsOf(job *model.Job, how Break) terms {
+	said := job.Terms()
 	if how == Half {
-		return d.cfg.HalfTimeout
+		return terms{after: said.HalfTimeout.Or(r.HalfTimeout), release: true}
 	}
-	return d.cfg.BrokenTimeout
+	after := said.BrokenTimeout.Or(r.BrokenTimeout)
+	return terms{after: after, release: said.ReleaseLost.Or(r.ReleaseLost && after > 0)}
 }
 
 // watchBroken keeps since when a job, nil if it is gone, is broken, and does what is due.
@@ -90,29 +112,34 @@ func (d *Dispatcher) watchBroken(key model.JobKey, job *model.Job) {
 	}
 	now := d.cfg.Clock.Now()
 	if b.since.IsZero() || b.how != how {
-		b.how, b.since, b.warned = how, now, false
+		b.how, b.since, b.warned = how, now, terms{}
 	}
+	b.terms = d.cfg.termsOf(job, how)
 	d.broken[key] = b
-	if after := d.timeOf(how); after > 0 {
-		d.judgeBroken(key, b, now.Sub(b.since), after)
-	}
+	d.judgeBroken(key, b, now.Sub(b.since))
 }
 
-// judgeBroken does what is due with a gang that has been broken for so long, and may be for another time.
-func (d *Dispatcher) judgeBroken(key model.JobKey, b broken, lasted, after time.Duration) {
-	now, due := d.cfg.Clock.Now(), trouble{job: key, how: b.how, lasted: lasted, after: after}
+// judgeBroken does what is due with a gang that has been broken for so long.
+func (d *Dispatcher) judgeBroken(key model.JobKey, b broken, lasted time.Duration) {
+	now, after := d.cfg.Clock.Now(), b.terms.after
+	due := Trouble{Job: key, How: b.how, Stage: HalfTime, Lasted: lasted, After: after, Release: b.terms.release}
 	switch {
+	case after == 0:
+		if b.how == Half || !b.terms.release || b.warned == b.terms {
+			return
+		}
+		b.warned, due.Stage = b.terms, Endless
 	case lasted < after/2:
 		d.alarms.set(key, now.Add(after/2-lasted))
 		return
 	case lasted < after:
-		if d.alarms.set(key, now.Add(after-lasted)); b.warned {
+		if d.alarms.set(key, now.Add(after-lasted)); b.warned == b.terms {
 			return
 		}
-		b.warned = true
-	case b.how == Half || d.cfg.ReleaseLost:
-		due.release = true
-		b.since, b.warned = now, false
+		b.warned = b.terms
+	case b.terms.release:
+		due.Stage = TimeOver
+		b.since, b.warned = now, terms{}
 		b.released++
 		d.cfg.Recorder.Released(b.how)
 		d.pause(key, b.released)
@@ -143,7 +170,7 @@ func (d *Dispatcher) pause(key model.JobKey, released int) {
 func (d *Dispatcher) lapses() map[model.JobKey]time.Time {
 	at := map[model.JobKey]time.Time{}
 	for key, b := range d.broken {
-		switch after := d.cfg.BrokenTimeout; {
+		switch after := b.terms.after; {
 		case b.since.IsZero():
 		case b.how == Half, b.released > 0:
 			at[key] = b.since

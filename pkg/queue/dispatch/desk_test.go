@@ -105,15 +105,15 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 		},
 		Lead:  gang.TaskOrder(noOpinion).Lead,
 		Fault: func(*model.Queue, model.Reason) {},
-		Release: func(key model.JobKey, _ time.Duration) {
+		Release: func(b dispatch.Trouble) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.released = append(d.released, key.Name)
+			d.released = append(d.released, b.Job.Name)
 		},
-		Warn: func(key model.JobKey, how dispatch.Break, lasted, after time.Duration) {
+		Warn: func(b dispatch.Trouble) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.warned = append(d.warned, fmt.Sprintf("%s %s %s of %s", key.Name, how, lasted, after))
+			d.warned = append(d.warned, fmt.Sprintf("%s %s %s of %s", b.Job.Name, b.How, b.Lasted, b.After))
 		},
 		Recorder: metrics.Recorder{},
 		Activate: func(pods []*corev1.Pod) (elsewhere []dispatch.Standing) {

@@ -56,10 +56,10 @@ type Config struct {
 	Report func(job model.JobKey, reason model.Reason, number uint64)
 	// Fault is told that a queue is left out of scheduling, and why; the zero Reason when it no longer is.
 	Fault func(*model.Queue, model.Reason)
-	// Release is told to have the members of a broken gang evicted, which has been one for so long. It is told again if that comes to nothing.
-	Release func(job model.JobKey, lasted time.Duration)
-	// Warn is told that half of the time is over that a gang may be broken.
-	Warn  func(job model.JobKey, how Break, lasted, after time.Duration)
+	// Release is told to have the members of a broken gang evicted. It is told again if that comes to nothing.
+	Release func(Trouble)
+	// Warn is told that half of the time is over that a gang may be broken, or that it never comes though a release is wanted.
+	Warn  func(Trouble)
 	Clock clock.WithTicker
 	// Recorder counts what is done.
 	Recorder Recorder
@@ -164,7 +164,7 @@ type Dispatcher struct {
 	settlements []settlement
 	admissions  []admission
 	faults      []fault
-	troubles    []trouble
+	troubles    []Trouble
 	// reported numbers the reports.
 	reported uint64
 	// booked are the jobs that the accounts have, before Run.

@@ -18,10 +18,11 @@ func TestWhenTheMinimumOfABrokenGangLapses(t *testing.T) {
 	key := func(name string) model.JobKey {
 		return model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: name}
 	}
-	d := &Dispatcher{cfg: Config{Rules: Rules{BrokenTimeout: 5 * time.Minute}}, broken: map[model.JobKey]broken{
+	five := terms{after: 5 * time.Minute}
+	d := &Dispatcher{broken: map[model.JobKey]broken{
 		key("half"):     {how: Half, since: since},
-		key("lost"):     {how: Lost, since: since},
-		key("refused"):  {how: Lost, since: since, released: 1},
+		key("lost"):     {how: Lost, since: since, terms: five},
+		key("refused"):  {how: Lost, since: since, terms: five, released: 1},
 		key("released"): {how: Half, released: 1},
 	}}
 	want := map[model.JobKey]time.Time{key("half"): since, key("lost"): since.Add(5 * time.Minute), key("refused"): since}

@@ -109,12 +109,12 @@ func newMachine() *machine {
 		Activate: m.activate,
 		Settle:   func([]types.UID, bool) {},
 		Report:   func(model.JobKey, model.Reason, uint64) {}, Fault: func(*model.Queue, model.Reason) {},
-		Release: func(model.JobKey, time.Duration) {
+		Release: func(Trouble) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.released = true
 		},
-		Warn: func(model.JobKey, Break, time.Duration, time.Duration) {},
+		Warn: func(Trouble) {},
 	})
 	m.state.Observe(m.d.Notify)
 	m.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue})
