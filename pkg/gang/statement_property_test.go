@@ -316,7 +316,7 @@ func (w *town) checkTrim(r *rapid.T, before *world, st gang.Statement, used map[
 
 // affords reports whether the limits of the queue would allow the gang if some victims were back.
 func (w *town) affords(set *policy.Set, job *model.Job, st gang.Statement, back []model.Victim) bool {
-	budget := set.Budget(set.Book().Queue(job.Queue), false)
+	budget := set.Budget(set.Book().Queue(job.Queue), job.OwnHalf(), false)
 	for _, v := range st.Victims {
 		if !slices.ContainsFunc(back, func(b model.Victim) bool { return b.Task == v.Task }) {
 			budget.Release(v.Job.Queue, v.Task.Request)

@@ -83,7 +83,7 @@ func (w *world) search(set *policy.Set, trial *policy.Trial, job *model.Job) gan
 	snapshot := w.state.Snapshot()
 	return gang.Search{
 		Request: gang.Request{
-			Job: job, Budget: func() gang.Budget { return set.Budget(set.Book().Queue(job.Queue), false) },
+			Job: job, Budget: func() gang.Budget { return set.Budget(set.Book().Queue(job.Queue), job.OwnHalf(), false) },
 			Nominated: w.state.Nominated(),
 		},
 		Trial: trial, Leaving: w.state.Leaving(), Now: now, Patience: time.Minute,

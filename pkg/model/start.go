@@ -9,6 +9,8 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // Start is the minimum with which a gang was whole for the first time since it held no node: what it must not fall
@@ -83,6 +85,17 @@ func (j *Job) Half() bool { return j.Key.Source == FromVolcano && j.Start.Tasks 
 // Partial reports whether some members of the job hold nodes, and too few: fewer than its minimum if it was never
 // whole, or fewer than it started with, as far as that is still asked for. It must be completed before anything else.
 func (j *Job) Partial() bool { return j.Placed() > 0 && j.shortOf((*Counts).Ready) }
+
+// OwnHalf is what the members of a gang hold that is Partial; nil of other jobs. Where the job is judged by what is due, or by its share, this
+// does not count against it: its members count as new. Where it comes to what must never be exceeded, a capability for instance, it counts.
+func (j *Job) OwnHalf() resource.Vector {
+	if !j.Partial() {
+		return nil
+	}
+	half := j.Usage.Allocated.Clone()
+	half.Sub(j.Usage.Reserved)
+	return half
+}
 
 // Whole reports whether some members of the job hold nodes, and enough, even without those of which it is not known yet whether they are
 // bound.

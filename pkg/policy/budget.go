@@ -20,11 +20,11 @@ type Budget struct {
 	above map[string][]string
 }
 
-// Budget returns what a queue may take on top of what it holds.
-func (s *Set) Budget(q *account.Queue, borrowing bool) *Budget {
+// Budget returns what a queue may take on top of what it holds, besides what does not count of a job's own.
+func (s *Set) Budget(q *account.Queue, own resource.Vector, borrowing bool) *Budget {
 	b := &Budget{above: s.book.Above()}
 	for _, p := range s.limiters {
-		p.Limits(q, borrowing, func(bound Bound) bool {
+		limits(p, q, own, borrowing, func(bound Bound) bool {
 			bound.Held = bound.Held.Clone()
 			b.bounds = append(b.bounds, bound)
 			return true

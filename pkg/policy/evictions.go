@@ -42,8 +42,9 @@ type (
 
 // claimant tells whether a queue may take from others.
 type claimant interface {
-	// entitled says why the queue may not take so much on top of what it holds; the zero Reason when it may.
-	entitled(q *account.Queue, need resource.Vector) model.Reason
+	// entitled says why the queue may not take so much on top of what it holds, besides what does not count by what it is due of a job's
+	// own; the zero Reason when it may.
+	entitled(q *account.Queue, own, need resource.Vector) model.Reason
 }
 
 // starver tells whether a job lacks what others may be evicted for.
@@ -206,7 +207,7 @@ func (e *evictions) Starving(job *model.Job) bool {
 	return len(e.starvers) > 0
 }
 
-// entitled says why a queue may not take so much from others, on top of what it holds; the zero Reason when it may.
+// entitled says why a queue may not take so much from others for a job, on top of what it holds; the zero Reason when it may.
 func (e *evictions) entitled(q *account.Queue, job *model.Job, need resource.Vector) model.Reason {
 	switch {
 	case q == nil || q.Spec == nil:
@@ -218,8 +219,9 @@ func (e *evictions) entitled(q *account.Queue, job *model.Job, need resource.Vec
 			Kind: model.QueueClosed, Subject: q.Name, Message: "queue \"" + q.Name + "\" is " + string(q.Spec.State) + " and takes nothing from others",
 		}
 	}
+	own := job.OwnHalf()
 	for _, p := range e.claimants {
-		if why := p.entitled(q, need); why != (model.Reason{}) {
+		if why := p.entitled(q, own, need); why != (model.Reason{}) {
 			return why
 		}
 	}

@@ -88,8 +88,8 @@ func queues(c *golden.Case) string {
 	return table.String()
 }
 
-// limits answers "ask QUEUE for= [borrowing] [twice] [released=]": may the queue take so much, and after that so much again,
-// and after other queues gave up as much, one after the other; and shows
+// limits answers "ask QUEUE for= [by=JOB] [borrowing] [twice] [released=]": may the queue take so much, for a job of it, and after that so much
+// again, and after other queues gave up as much, one after the other; and shows
 // which queues are overused and which jobs outgrow what their queues are due.
 func limits(c *golden.Case) string {
 	asks := take(c, "ask")
@@ -98,8 +98,9 @@ func limits(c *golden.Case) string {
 	for _, l := range asks {
 		q, ask := d.Book().Queue(l.Word(1)), l.Amounts("for")
 		borrowing := slices.Contains(l.Words(2), "borrowing")
-		answer := d.Refuses(q, ask, borrowing)
-		budget := d.Budget(q, borrowing)
+		own := d.ownHalf(l.Text("by", ""))
+		answer := d.Refuses(q, own, ask, borrowing)
+		budget := d.Budget(q, own, borrowing)
 		if other := budget.Refuses(ask); other != answer {
 			c.Fatalf("the budget of %s says %q, its policies %q", q.Name, said(other), said(answer))
 		}
@@ -118,7 +119,7 @@ func limits(c *golden.Case) string {
 		}
 	}
 	for _, name := range d.Queues {
-		if reason := d.Overused(d.Book().Queue(name)); reason != (model.Reason{}) {
+		if reason := d.Overused(d.Book().Queue(name), nil); reason != (model.Reason{}) {
 			table.Row("overused", name, reason.Message)
 		}
 	}
@@ -126,6 +127,10 @@ func limits(c *golden.Case) string {
 		job := d.State.Job(key)
 		if d.Outgrows(d.Book().Queue(job.Queue), job) {
 			table.Row("outgrows", key.Name, golden.Vector(job.Need()))
+		}
+		q, own := d.Book().Queue(job.Queue), job.OwnHalf()
+		if held := d.Overused(q, nil) != (model.Reason{}); own != nil && held && d.Overused(q, own) == (model.Reason{}) {
+			table.Row("not overused but for", key.Name, golden.Vector(own))
 		}
 	}
 	return table.String()
@@ -206,8 +211,8 @@ func answers(d desk) []string {
 	said[2] = fmt.Sprint(d.sorted())
 	for _, name := range d.Queues {
 		q := d.Book().Queue(name)
-		said[3] += d.Overused(q).Message + ";"
-		said[4] += d.Refuses(q, resource.Vector{{Name: "cpu", Value: 1000}}, false).Message + ";"
+		said[3] += d.Overused(q, nil).Message + ";"
+		said[4] += d.Refuses(q, nil, resource.Vector{{Name: "cpu", Value: 1000}}, false).Message + ";"
 	}
 	for _, key := range d.Jobs {
 		if j := d.State.Job(key); !j.Admitted {

@@ -18,7 +18,7 @@ import (
 // Ranked is a job with what its place in the order depends on, as of when it was ranked.
 type Ranked struct {
 	*model.Job
-	// Share is the dominant part of the cluster that the job holds, 0 to 1.
+	// Share is the dominant part of the cluster that the job holds, 0 to 1, besides what does not count: see model.Job.OwnHalf.
 	Share float64
 	// Deadline is when the job has waited long enough; zero for a job without a limit.
 	Deadline time.Time
@@ -74,6 +74,12 @@ type Limiter interface {
 	// Limits calls yield with each bound on the queue, its own first, until it returns false. While borrowing, what a
 	// queue is due does not bound it.
 	Limits(q *account.Queue, borrowing bool, yield func(Bound) bool)
+}
+
+// dueLimiter is a Limiter whose limits are in part what a queue is due.
+type dueLimiter interface {
+	// limitsBeside is Limits for a job that holds what does not count by what the queue is due.
+	limitsBeside(q *account.Queue, own resource.Vector, yield func(Bound) bool)
 }
 
 // Bound is a limit on what a queue holds, and what it holds.

@@ -30,7 +30,7 @@ type orders struct {
 func (o *orders) Rank(job *model.Job) *Ranked {
 	r := &Ranked{Job: job}
 	if o.jobSharing {
-		r.Share = job.Usage.Allocated.Dominant(o.portion)
+		r.Share = without(job.Usage.Allocated, job.OwnHalf()).Dominant(o.portion)
 	}
 	if o.deadlines != nil {
 		r.Deadline = o.deadlines.deadline(job)

@@ -49,6 +49,26 @@ func (proportion) CompareQueues(a, b *account.Queue) int {
 // Overused reports whether the queue holds its due of every resource.
 func (proportion) Overused(q *account.Queue) bool { return q.Deserved.Within(q.Own.Allocated) }
 
+// besides is a queue's account without what a job of it holds that does not count.
+func besides(q *account.Queue, own resource.Vector) *account.Queue {
+	if own == nil {
+		return q
+	}
+	then := *q
+	then.Own.Allocated, then.Total.Allocated = without(q.Own.Allocated, own), without(q.Total.Allocated, own)
+	return &then
+}
+
+// without is what is held besides what a job holds that does not count.
+func without(held, own resource.Vector) resource.Vector {
+	if own == nil {
+		return held
+	}
+	held = held.Clone()
+	held.Sub(own)
+	return held
+}
+
 // Limits bounds a queue by its due. A gang that is larger than that may borrow what nobody else can use.
 func (proportion) Limits(q *account.Queue, borrowing bool, yield func(Bound) bool) {
 	limit := resource.Limit{Amounts: q.Deserved, Unnamed: resource.Nothing}
@@ -56,6 +76,26 @@ func (proportion) Limits(q *account.Queue, borrowing bool, yield func(Bound) boo
 		limit = q.Real
 	}
 	yield(Bound{Queue: q, Limit: limit, Held: q.Own.Allocated})
+}
+
+// limitsBeside bounds a queue by its due, and by what it may hold at most: there all counts.
+func (p proportion) limitsBeside(q *account.Queue, own resource.Vector, yield func(Bound) bool) {
+	p.Limits(q, false, func(b Bound) bool {
+		b.Held = without(b.Held, own)
+		if yield(b) {
+			p.Limits(q, true, yield)
+		}
+		return false
+	})
+}
+
+// limits yields what bounds a queue for a job that holds what does not count by what the queue is due; nil where all counts.
+func limits(p Limiter, q *account.Queue, own resource.Vector, borrowing bool, yield func(Bound) bool) {
+	if due, ok := p.(dueLimiter); ok && own != nil && !borrowing {
+		due.limitsBeside(q, own, yield)
+		return
+	}
+	p.Limits(q, borrowing, yield)
 }
 
 func (proportion) Admit(w World, j *Ranked) (Vote, model.Reason) {

@@ -48,7 +48,11 @@ func (priority) selectInside(t *Trial, v model.Victim, h *holder) string {
 // selectInside chooses tasks whose jobs keep a share of the cluster that is no smaller than the beneficiary's. Unlike in
 // Volcano, what is subtracted is what was taken, and not what was rejected too.
 func (drf) selectInside(t *Trial, v model.Victim, h *holder) string {
-	left, right := t.expected().Dominant(t.portion), dominantWithout(h.held, v.Task.Request, t.portion)
+	held := h.held
+	if h == t.own {
+		held = without(held, t.half)
+	}
+	left, right := t.expected().Dominant(t.portion), dominantWithout(held, v.Task.Request, t.portion)
 	if left < right || math.Abs(left-right) <= shareSlack {
 		return ""
 	}
@@ -204,19 +208,24 @@ func unrelated(request resource.Vector, due resource.Portion) bool {
 	return true
 }
 
-// entitled lets a queue take what keeps it within its due of every resource that it asks for.
-func (proportion) entitled(q *account.Queue, need resource.Vector) model.Reason {
-	due := resource.Limit{Amounts: q.Deserved, Unnamed: resource.Nothing}
-	if over := due.Refuses(need, q.Own.Allocated.Get); len(over) > 0 {
-		return notEntitled(q, over, q.Own.Allocated, need)
+// entitled lets a queue take what keeps it within its due of every resource that it asks for, for a gang of whose members some do not count
+// also within its limits.
+func (p proportion) entitled(q *account.Queue, own, need resource.Vector) model.Reason {
+	var bounds []Bound
+	limits(p, q, own, false, func(b Bound) bool {
+		bounds = append(bounds, b)
+		return true
+	})
+	if over := bounds[0].Limit.Refuses(need, bounds[0].Held.Get); len(over) > 0 {
+		return notEntitled(q, over, bounds[0].Held, need)
 	}
-	return model.Reason{}
+	return bounds[len(bounds)-1].refuses(need)
 }
 
 // entitled lets a queue take what keeps it within its limits, and within its due of some resource that it asks for; in a
 // tree, what keeps one of the queues above it there will do, as many levels up as ancestorReclaimLevel says. A queue above
 // it that has no room may get some from others below it, as far as they hold more than their due.
-func (p capacity) entitled(q *account.Queue, need resource.Vector) (why model.Reason) {
+func (p capacity) entitled(q *account.Queue, own, need resource.Vector) (why model.Reason) {
 	p.Limits(q, false, func(b Bound) bool {
 		if why = b.refuses(need); why != (model.Reason{}) && b.Queue != q {
 			b.Held = b.Held.Clone()
@@ -238,9 +247,9 @@ func (p capacity) entitled(q *account.Queue, need resource.Vector) (why model.Re
 	}
 	held := func(q *account.Queue) resource.Vector {
 		if p.tree {
-			return q.Total.Allocated
+			return without(q.Total.Allocated, own)
 		}
-		return q.Own.Allocated
+		return without(q.Own.Allocated, own)
 	}
 	for level := 0; level <= p.levels; level++ {
 		above := q.Ancestor(level)

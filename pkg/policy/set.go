@@ -226,22 +226,24 @@ func (s *Set) Outgrows(q *account.Queue, job *model.Job) bool {
 	if s.book.Mode() != account.Proportion || !job.Requirement().Gang {
 		return false
 	}
-	due := Bound{Queue: q, Limit: resource.Limit{Amounts: q.Deserved}, Held: job.Usage.Allocated}
+	due := Bound{Queue: q, Limit: resource.Limit{Amounts: q.Deserved}, Held: without(job.Usage.Allocated, job.OwnHalf())}
 	return due.refuses(job.Need()) != (model.Reason{})
 }
 
-// Overused says that the queue holds all it is due; the zero Reason when it does not.
-func (s *Set) Overused(q *account.Queue) model.Reason {
+// Overused says that the queue holds all it is due, besides what does not count of a job's own; the zero Reason when it does not.
+func (s *Set) Overused(q *account.Queue, own resource.Vector) model.Reason {
+	q = besides(q, own)
 	if slices.ContainsFunc(s.overusers, func(p Overuser) bool { return p.Overused(q) }) {
 		return model.Reason{Kind: model.QueueFull, Subject: q.Name, Message: fmt.Sprintf("queue %q holds all it deserves", q.Name)}
 	}
 	return model.Reason{}
 }
 
-// Refuses says which limit keeps a queue from taking so much more than it holds; the zero Reason when none does.
-func (s *Set) Refuses(q *account.Queue, ask resource.Vector, borrowing bool) (why model.Reason) {
+// Refuses says which limit keeps a queue from taking so much more than it holds, besides what does not count of a job's own; the zero Reason
+// when none does.
+func (s *Set) Refuses(q *account.Queue, own, ask resource.Vector, borrowing bool) (why model.Reason) {
 	for _, p := range s.limiters {
-		p.Limits(q, borrowing, func(bound Bound) bool {
+		limits(p, q, own, borrowing, func(bound Bound) bool {
 			why = bound.refuses(ask)
 			return why == (model.Reason{})
 		})

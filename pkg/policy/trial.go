@@ -49,9 +49,10 @@ type Trial struct {
 	// ask has the resources that any waiting task of the beneficiary asks for; bestEffort: there are none.
 	ask        resource.Vector
 	bestEffort bool
-	// hoped is what the beneficiary would hold after its next turn, as far as that is known before it gains anything.
-	hoped  resource.Vector
-	gained []*model.Task
+	// hoped is what the beneficiary would hold after its next turn, as far as that is known before it gains anything. Half is what it holds
+	// that does not count by its share, nor in hoped: see model.Job.OwnHalf.
+	hoped, half resource.Vector
+	gained      []*model.Task
 	// priority is the lowest that a task of the beneficiary's next turn has, if the highest are placed first.
 	priority int32
 
@@ -103,7 +104,8 @@ func (t *Trial) begin(job *model.Job) {
 	t.holders[job.Key] = t.own
 	// Room is kept for nominated tasks: it counts as held.
 	turn := max(1, job.Requirement().Tasks-job.Counts.Nominated)
-	t.hoped = t.own.held.Clone()
+	t.half = job.OwnHalf()
+	t.hoped = without(t.own.held, t.half).Clone()
 	t.hoped.Add(model.LeastSum(slices.Clone(job.Pending), turn))
 	var priorities []int32
 	for _, task := range job.Tasks {
@@ -122,8 +124,11 @@ func (t *Trial) begin(job *model.Job) {
 // the cluster, with what it gained. Volcano counts the task that is placed next, and all before it; of a gang that starts
 // whole or not at all the last one decides.
 func (t *Trial) expected() resource.Vector {
-	if len(t.gained) > 0 && t.own.held.Dominant(t.portion) > t.hoped.Dominant(t.portion) {
-		return t.own.held
+	if len(t.gained) == 0 {
+		return t.hoped
+	}
+	if held := without(t.own.held, t.half); held.Dominant(t.portion) > t.hoped.Dominant(t.portion) {
+		return held
 	}
 	return t.hoped
 }
@@ -202,7 +207,11 @@ func (t *Trial) Return(v model.Victim) { t.move(v, 1) }
 func (t *Trial) move(v model.Victim, n int) {
 	h := t.holder(v.Job)
 	h.count(v.Task, n)
-	if h == t.own {
+	switch {
+	case h != t.own:
+	case t.half != nil:
+		t.half.AddTimes(v.Task.Request, int64(n))
+	default:
 		t.hoped.AddTimes(v.Task.Request, int64(n))
 	}
 	t.accounts.Hold(h.queue, v.Task.Request, int64(n))

@@ -14,6 +14,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // desk is the policies of a case, which know its world.
@@ -99,6 +100,14 @@ func seatArgs(c *golden.Case, args config.BatchQueueArgs, w *golden.World) desk 
 	}
 	d.Update()
 	return d
+}
+
+// ownHalf is what a job holds that does not count by what its queue is due; nil of nobody.
+func (d desk) ownHalf(job string) resource.Vector {
+	if job == "" {
+		return nil
+	}
+	return d.State.Job(golden.KeyOf(job)).OwnHalf()
 }
 
 // onNodes are the tasks on nodes, by job.

@@ -243,3 +243,40 @@ func TestWhatIsNotHalfIsNotReleased(t *testing.T) {
 		})
 	}
 }
+
+// TestABrokenGangIsCompletedBeyondWhatItsQueueIsDue: its own half does not count by that. It does by the capability.
+func TestABrokenGangIsCompletedBeyondWhatItsQueueIsDue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		capability int64
+		starts     []types.UID
+	}{
+		"with room in its capability": {capability: 5, starts: []types.UID{"half-2"}},
+		"without":                     {capability: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDeskWith(t, args("allocate", inGangs, byProportion))
+				d.state.UpsertQueue(&model.Queue{Name: "a", Weight: 1, Capability: cores(tc.capability)})
+				d.state.UpsertQueue(&model.Queue{Name: "b", Weight: 1})
+				for job, queue := range map[string]string{"half": "a", "others": "a", "theirs": "b"} {
+					least := map[string]int{"half": 3, "others": 2, "theirs": 1}[job]
+					d.state.UpsertGroup(keyOf(job), &model.Group{UID: types.UID(job), Queue: queue, MinMember: least, Phase: model.PhaseRunning, Created: epoch})
+				}
+				d.bind("half", 0)
+				d.bind("half", 1)
+				d.bind("others", 0)
+				d.bind("others", 1)
+				// The queues are due four cores each, and this one asks for its own.
+				for i := range 6 {
+					d.state.UpsertPod(memberOf("theirs", i, "4"))
+				}
+				d.state.UpsertPod(memberOf("half", 2, "1"))
+				took := d.take()
+				took = slices.DeleteFunc(took, func(uid types.UID) bool { return uid != "half-2" })
+				if !slices.Equal(took, tc.starts) {
+					t.Errorf("of the broken gang %v have a turn, want %v", took, tc.starts)
+				}
+			})
+		})
+	}
+}

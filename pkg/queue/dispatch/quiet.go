@@ -142,7 +142,7 @@ func (d *Dispatcher) Figures() []QueueFigures {
 		figures := QueueFigures{
 			Name: q.Name, Spec: q.Spec, Usage: book.UsageOf(q).Clone(), Total: q.Total.Clone(), Groups: q.Own.Groups,
 			Deserved: slices.Clone(q.Deserved), Real: q.Real.Clone(), Capability: q.Capability.Clone(),
-			Overused: policies.Overused(q) != (model.Reason{}), Share: q.Share, Fault: q.Fault,
+			Overused: policies.Overused(q, nil) != (model.Reason{}), Share: q.Share, Fault: q.Fault,
 		}
 		if q.Parent != nil {
 			figures.Parent = q.Parent.Name

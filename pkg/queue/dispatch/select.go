@@ -201,21 +201,21 @@ func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
 	if need.BestEffort() {
 		return model.Reason{}
 	}
-	policies, q := d.cfg.Policies, d.queueOf(job)
+	policies, q, own := d.cfg.Policies, d.queueOf(job), job.OwnHalf()
 	if job.Counts.Nominated > 0 {
 		return d.budgetFor(job, borrowing).Refuses(need)
 	}
 	if !borrowing {
-		if reason := policies.Overused(q); reason != (model.Reason{}) {
+		if reason := policies.Overused(q, own); reason != (model.Reason{}) {
 			return reason
 		}
 	}
-	return policies.Refuses(q, need, borrowing)
+	return policies.Refuses(q, own, need, borrowing)
 }
 
 // budgetFor is what the job's queue may take for it, with what is kept for the job given back.
 func (d *Dispatcher) budgetFor(job *model.Job, borrowing bool) *policy.Budget {
-	b := d.cfg.Policies.Budget(d.queueOf(job), borrowing)
+	b := d.cfg.Policies.Budget(d.queueOf(job), job.OwnHalf(), borrowing)
 	if job.Counts.Nominated > 0 && d.cfg.Policies.Book().Mode() == account.Proportion {
 		// What the queue is due sinks while victims leave; the room that was made is the job's all the same.
 		b.Excuse()
