@@ -232,6 +232,9 @@ type Job struct {
 	Outsized bool
 	// Stalled: the job was let in, and nodes have refused it for long. The state does not say so either.
 	Stalled bool
+	// Piecemeal: the job, a gang that is Partial, may place its missing members one after the other, as they fit. The state does not say so
+	// either.
+	Piecemeal bool
 	// Roles are the counts of each role that has tasks, by role.
 	Roles []RoleCounts
 	// Pending are the placeable tasks of each class, by class.
@@ -331,7 +334,7 @@ func (j *Job) Ready() bool {
 type Requirement struct {
 	// Tasks is the total; best-effort tasks that wait are taken as given and not part of it.
 	Tasks int
-	// Roles is the number needed of each role, part of the total.
+	// Roles is the number needed of each role, part of the total. If it comes to more than the total, each task has to be of one of them.
 	Roles map[string]int
 	// Gang: the turn is for the job's minimum, not for one more task of a job that has started.
 	Gang bool
@@ -342,9 +345,30 @@ func (j *Job) Requirement() Requirement {
 	if j.Started() {
 		return Requirement{Tasks: 1}
 	}
-	r := Requirement{Gang: true, Tasks: max(0, j.Min()-j.Counts.Ready()-j.Counts.PendingBestEffort)}
-	ofRoles := 0
+	r, ofRoles := j.missing()
+	switch {
+	case !j.Piecemeal || r.Tasks <= 1:
+		return r
+	case r.Tasks > ofRoles:
+		// Any task helps.
+		return Requirement{Tasks: 1}
+	}
+	return Requirement{Tasks: 1, Roles: r.Roles}
+}
+
+// missing is what a job has to place that has not started, and how many tasks of it the roles need. One that lost members is whole again with
+// what it started with; the rest of a minimum that was raised since is for another turn.
+func (j *Job) missing() (r Requirement, ofRoles int) {
+	lost := j.Start.Tasks > 0 && j.Partial()
+	all := j.Min()
+	if lost {
+		all = min(all, j.Start.Tasks)
+	}
+	r = Requirement{Gang: true, Tasks: max(0, all-j.Counts.Ready()-j.Counts.PendingBestEffort)}
 	for role, least := range j.roleMins() {
+		if lost {
+			least = min(least, j.Start.Roles[role])
+		}
 		c := j.Role(role)
 		if need := least - c.Ready() - c.PendingBestEffort; need > 0 {
 			if r.Roles == nil {
@@ -355,7 +379,7 @@ func (j *Job) Requirement() Requirement {
 		}
 	}
 	r.Tasks = max(r.Tasks, ofRoles)
-	return r
+	return r, ofRoles
 }
 
 // Blocked says why the job may not have a turn whatever the nodes hold; the zero Reason means that it may. The order

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -60,7 +61,7 @@ func TestARaisedMinimumIsNoBrokenGang(t *testing.T) {
 			steps{least(0), pods("w", 2, running), pods("x", 7), least(9)}, false, model.Requirement{Gang: true, Tasks: 7},
 		},
 		"raised, and then below what it started with": {
-			steps{least(2), pods("w", 2, running), pods("x", 7), least(9), gone("w", 1)}, true, model.Requirement{Gang: true, Tasks: 8},
+			steps{least(2), pods("w", 2, running), pods("x", 7), least(9), gone("w", 1)}, true, model.Requirement{Gang: true, Tasks: 1},
 		},
 		"lost a member": {
 			steps{least(3), pods("w", 3, running), gone("w", 1)}, true, model.Requirement{Gang: true, Tasks: 1},
@@ -211,4 +212,48 @@ func TestTermsOfABrokenGangAreProtection(t *testing.T) {
 			t.Errorf("change %d, to %+v: who waits hears of it: %t", i, tc.terms, got)
 		}
 	}
+}
+
+// TestAGangThatIsCompletedAsItFitsTakesNoMoreThanItLacks: whichever of the members go first that its turns may place.
+func TestAGangThatIsCompletedAsItFitsTakesNoMoreThanItLacks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		roles := []string{"a", "b"}
+		draw := func(what string, most int) int { return rapid.IntRange(0, most).Draw(t, what) }
+		group := &model.Group{MinTaskMember: map[string]int{"a": draw("a", 3), "b": draw("b", 3)}}
+		group.MinMember = group.MinTaskMember["a"] + group.MinTaskMember["b"] + draw("beside", 3)
+		job := &model.Job{Key: train, Group: group}
+		if rapid.Bool().Draw(t, "lost") {
+			job.Start = model.Start{Tasks: 1 + draw("started with", 9), Roles: map[string]int{"a": draw("started with a", 3), "b": draw("started with b", 3)}}
+		}
+		counts := map[string]int{"a": draw("holds a", 4), "b": draw("holds b", 4)}
+		update := func() {
+			job.Roles, job.Counts = nil, model.Counts{}
+			for _, role := range roles {
+				c := model.RoleCounts{Role: role}
+				c.ByStatus[model.Bound] = counts[role]
+				job.Counts.ByStatus[model.Bound] += counts[role]
+				job.Roles = append(job.Roles, c)
+			}
+		}
+		update()
+		lacks, placed := job.Requirement().Tasks, 0
+		if !job.Partial() {
+			t.Skip("it is not broken")
+		}
+		for job.Piecemeal = true; job.Partial(); placed++ {
+			r := job.Requirement()
+			if r.Tasks != 1 {
+				t.Fatalf("it has to place %+v at once", r)
+			}
+			role := rapid.SampledFrom(roles).Filter(func(role string) bool { return len(r.Roles) == 0 || r.Roles[role] > 0 }).Draw(t, "places")
+			counts[role]++
+			update()
+			if placed > 20 {
+				t.Fatal("it is never whole")
+			}
+		}
+		if placed != lacks {
+			t.Fatalf("it lacked %d members and placed %d", lacks, placed)
+		}
+	})
 }

@@ -114,7 +114,8 @@ func (d *Dispatcher) appellant(lead types.UID) *model.Job {
 	if d.turn == nil || d.turn.lead.UID != lead || d.turn.members != nil {
 		return nil
 	}
-	return d.job(d.turn.job)
+	// Even who may place its members as they fit has others evicted for all of them or for none.
+	return d.loosen(d.cfg.State.Job(d.turn.job))
 }
 
 // Pipelined ends the turn because others are evicted for it. The model must have been told before.

@@ -37,8 +37,47 @@ type broken struct {
 	since time.Time
 	// terms are how long it may be broken, and what comes then, warned those of which it was told when half of the time was over.
 	terms, warned terms
-	// released is how often it was released.
+	// released is how often it was released; asked: since when it held nothing it was.
 	released int
+	asked    bool
+}
+
+// late reports whether its time is over.
+func (b *broken) late(now time.Time) bool {
+	return b.asked || b.terms.after > 0 && !b.since.IsZero() && !now.Before(b.since.Add(b.terms.after))
+}
+
+// precedes reports whether a job goes before others because too few of its members have nodes: until its time is over, and while it has
+// members that may have turns.
+func (d *Dispatcher) precedes(job *model.Job) bool {
+	if !job.Partial() || job.Counts.Placeable() == 0 || job.Blocked() != (model.Reason{}) {
+		return false
+	}
+	b := d.broken[job.Key]
+	return !b.late(d.cfg.Clock.Now())
+}
+
+// chooseCompleter finds the first, in the order of jobs whatever their queues, of those that go before others. It alone may place its missing
+// members as they fit; the others place all at once. Else two of which each has half of the room could grow against each other.
+func (d *Dispatcher) chooseCompleter() {
+	var first *waiting
+	for w := range d.partial {
+		if first == nil || d.cfg.Policies.CompareJobs(w.job, first.job) < 0 {
+			first = w
+		}
+	}
+	before := d.completer
+	if d.completer = (model.JobKey{}); first != nil {
+		d.completer = first.job.Key
+	}
+	if before == d.completer {
+		return
+	}
+	for _, key := range []model.JobKey{before, d.completer} {
+		if d.jobs[key] != nil {
+			d.refresh(key, d.head(key))
+		}
+	}
 }
 
 // terms are how long a gang may be broken, zero for ever, and whether it is released then; else it loses its protection.
@@ -141,6 +180,7 @@ func (d *Dispatcher) judgeBroken(key model.JobKey, b broken, lasted time.Duratio
 		due.Stage = TimeOver
 		b.since, b.warned = now, terms{}
 		b.released++
+		b.asked = true
 		d.cfg.Recorder.Released(b.how)
 		d.pause(key, b.released)
 		d.alarms.set(key, now.Add(after/2))

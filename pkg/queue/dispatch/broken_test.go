@@ -255,7 +255,7 @@ func TestABrokenGangIsCompletedBeyondWhatItsQueueIsDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDeskWith(t, args("allocate", inGangs, byProportion))
+				d := newStandbyWith(t, args("allocate", inGangs, byProportion))
 				d.state.UpsertQueue(&model.Queue{Name: "a", Weight: 1, Capability: cores(tc.capability)})
 				d.state.UpsertQueue(&model.Queue{Name: "b", Weight: 1})
 				for job, queue := range map[string]string{"half": "a", "others": "a", "theirs": "b"} {
@@ -271,6 +271,7 @@ func TestABrokenGangIsCompletedBeyondWhatItsQueueIsDue(t *testing.T) {
 					d.state.UpsertPod(memberOf("theirs", i, "4"))
 				}
 				d.state.UpsertPod(memberOf("half", 2, "1"))
+				go d.Run(t.Context())
 				took := d.take()
 				took = slices.DeleteFunc(took, func(uid types.UID) bool { return uid != "half-2" })
 				if !slices.Equal(took, tc.starts) {

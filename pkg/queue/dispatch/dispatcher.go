@@ -92,8 +92,9 @@ type Dispatcher struct {
 	lots    map[lotKey]*lot
 	// lines are the queues' lots, those of guests by themselves, active those lines of which a lot is ready, others a copy that is sorted.
 	lines map[lineKey]*line
-	// partial is the number of jobs in the order that are partial.
-	partial        int
+	// partial are the jobs in the order that go before others because they are partial, and completer is the first of them.
+	partial        map[*waiting]bool
+	completer      model.JobKey
 	active, others []*line
 	// aside are the lots that have no turns, by what they wait for. Loosened and freed are the accounts' counts of room in queues as of
 	// when those that wait for it, and the applicants, were last looked at.
@@ -194,7 +195,7 @@ func New(cfg Config) *Dispatcher {
 		lots:     map[lotKey]*lot{},
 		changed:  map[model.JobKey]bool{},
 		booked:   map[model.JobKey]bool{},
-		setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{},
+		setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{}, partial: map[*waiting]bool{},
 		lines: map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
 		absence: newAbsence(), urgent: map[types.UID]bool{},

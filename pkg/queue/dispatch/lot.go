@@ -21,7 +21,7 @@ import (
 type waiting struct {
 	// job is the job as it was when it was last taken in.
 	job *policy.Ranked
-	// partial: some, but too few, members of the job hold nodes.
+	// partial: some, but too few, members of the job hold nodes, and it goes before others for that.
 	partial bool
 	// lot is set while the job may have turns, applied while it asks to be let into its queue. Both are while it is a guest.
 	lot     *lot

@@ -113,12 +113,9 @@ func (d *Dispatcher) compareLines(a, b *line) int {
 		}
 		return 1
 	}
-	if d.partial > 0 {
-		if x, y := d.first(a).best().partial, d.first(b).best().partial; x != y {
-			if x {
-				return -1
-			}
-			return 1
+	if len(d.partial) > 0 {
+		if x, y := d.first(a).best(), d.first(b).best(); x.partial || y.partial {
+			return compareJobs(d.cfg.Policies, x, y)
 		}
 	}
 	return d.cfg.Policies.CompareQueues(a.account, b.account)

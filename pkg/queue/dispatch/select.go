@@ -330,7 +330,7 @@ func (d *Dispatcher) lend(totals model.Totals) *turn {
 
 func (d *Dispatcher) compareHeld(a, b *lot) int {
 	x, y := a.best(), b.best()
-	if a.key.queue != b.key.queue {
+	if a.key.queue != b.key.queue && !x.partial && !y.partial {
 		return d.cfg.Policies.CompareQueues(d.queueOf(x.job.Job), d.queueOf(y.job.Job))
 	}
 	return compareJobs(d.cfg.Policies, x, y)

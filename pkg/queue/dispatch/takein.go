@@ -11,7 +11,15 @@ import (
 )
 
 // job returns a job as it is now, with its tasks, or nil. Without the gang policy its tasks start each on their own.
-func (d *Dispatcher) job(key model.JobKey) *model.Job { return d.loosen(d.cfg.State.Job(key)) }
+func (d *Dispatcher) job(key model.JobKey) *model.Job {
+	job := d.loosen(d.cfg.State.Job(key))
+	if job == nil || key != d.completer {
+		return job
+	}
+	marked := *job
+	marked.Piecemeal = true
+	return &marked
+}
 
 func (d *Dispatcher) loosen(job *model.Job) *model.Job {
 	if job == nil || d.cfg.Policies.Gangs {
@@ -27,9 +35,9 @@ func (d *Dispatcher) head(key model.JobKey) *model.Job {
 		return nil
 	}
 	w, outsized := d.jobs[key], d.cfg.Outsized(job, d.nodes)
-	if stalled := w != nil && w.stalled; stalled || outsized {
+	if stalled := w != nil && w.stalled; stalled || outsized || key == d.completer {
 		marked := *job
-		marked.Outsized, marked.Stalled = outsized, stalled
+		marked.Outsized, marked.Stalled, marked.Piecemeal = outsized, stalled, key == d.completer
 		return &marked
 	}
 	return job
@@ -59,6 +67,7 @@ func (d *Dispatcher) takeIn() {
 	for key, job := range d.bookIn() {
 		d.refresh(key, job)
 	}
+	d.chooseCompleter()
 	clear(d.changed)
 }
 
@@ -143,6 +152,7 @@ func (d *Dispatcher) noteFault(queue *model.Queue, before, after model.Reason) {
 
 // refresh puts a job where it belongs: among the applicants, in the lot of its like, or aside with the reason.
 func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
+	d.watchBroken(key, job)
 	w := d.jobs[key]
 	if job == nil || !waits(job) {
 		if w != nil {
@@ -156,7 +166,6 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 		if job == nil {
 			delete(d.setbacks, key)
 		}
-		d.watchBroken(key, job)
 		return
 	}
 	if w == nil {
@@ -177,17 +186,14 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 	}
 	d.place(w)
 	d.restall(w)
-	d.watchBroken(key, job)
 }
 
 // rank records a job as it is now; nil when it no longer waits.
 func (d *Dispatcher) rank(w *waiting, job *model.Job) {
-	if w.partial {
-		d.partial--
-	}
-	w.partial = job != nil && job.Partial()
-	if w.partial {
-		d.partial++
+	if w.partial = job != nil && d.precedes(job); w.partial {
+		d.partial[w] = true
+	} else {
+		delete(d.partial, w)
 	}
 	if job != nil {
 		w.job = d.cfg.Policies.Rank(job)
