@@ -64,6 +64,12 @@ var (
 	brokenGangs = metrics.NewDesc("caldera_broken_gangs",
 		"Number of gangs of which some members hold nodes, and too few, by cause: half (they were never whole), lost (they were).",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
+	brokenSeconds = metrics.NewDesc("caldera_gang_broken_seconds_total",
+		"Seconds for which gangs held nodes for too few of their members, by cause: half (they were never whole), lost (they were).",
+		[]string{"cause"}, nil, metrics.ALPHA, "")
+	brokenHeld = metrics.NewDesc("caldera_gang_broken_resource_seconds_total",
+		"What the members on nodes of such gangs had asked for meanwhile, times the seconds (core-seconds, byte-seconds, device-seconds).",
+		[]string{"resource"}, nil, metrics.ALPHA, "")
 )
 
 // DescribeWithStability implements metrics.StableCollector.
@@ -76,7 +82,7 @@ func (c *collector) DescribeWithStability(out chan<- *metrics.Desc) {
 	for _, d := range groupCounts {
 		out <- d
 	}
-	for _, d := range []*metrics.Desc{share, weight, overused, jobShare, jobRetries, unscheduledTasks, unscheduledJobs, brokenGangs} {
+	for _, d := range []*metrics.Desc{share, weight, overused, jobShare, jobRetries, unscheduledTasks, unscheduledJobs, brokenGangs, brokenSeconds, brokenHeld} {
 		out <- d
 	}
 }
@@ -97,6 +103,7 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 	for how, n := range c.source.Broken() {
 		gauge(brokenGangs, float64(n), string(how))
 	}
+	c.collectBroken(out)
 	waiting := c.source.Waiting()
 	gauge(unscheduledJobs, float64(len(waiting)))
 	for _, w := range waiting {
@@ -105,6 +112,20 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 		}
 		gauge(unscheduledTasks, float64(w.Tasks), w.Job.Name)
 		out <- metrics.NewLazyConstMetric(jobRetries, metrics.CounterValue, float64(w.Refused), w.Job.Name)
+	}
+}
+
+// collectBroken shows what broken gangs came to.
+func (c *collector) collectBroken(out chan<- metrics.Metric) {
+	totals := c.source.BrokenTotals()
+	for how, seconds := range totals.Seconds {
+		out <- metrics.NewLazyConstMetric(brokenSeconds, metrics.CounterValue, seconds, string(how))
+	}
+	for name, held := range totals.Held {
+		if name == corev1.ResourceCPU {
+			held /= 1000
+		}
+		out <- metrics.NewLazyConstMetric(brokenHeld, metrics.CounterValue, held, string(name))
 	}
 }
 

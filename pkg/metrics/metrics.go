@@ -63,6 +63,8 @@ type Source interface {
 	Shares() map[model.JobKey]float64
 	Waiting() []dispatch.Waiting
 	Broken() map[dispatch.Break]int
+	// BrokenTotals are what those came to so far.
+	BrokenTotals() dispatch.BrokenTotals
 }
 
 // Register adds the metrics to the registry that the scheduler serves.

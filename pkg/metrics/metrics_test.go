@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -23,12 +24,16 @@ type still struct {
 	shares  map[model.JobKey]float64
 	waiting []dispatch.Waiting
 	broken  map[dispatch.Break]int
+	totals  dispatch.BrokenTotals
 }
 
 func (s still) Figures() []dispatch.QueueFigures { return s.queues }
 func (s still) Shares() map[model.JobKey]float64 { return s.shares }
 func (s still) Waiting() []dispatch.Waiting      { return s.waiting }
 func (s still) Broken() map[dispatch.Break]int   { return s.broken }
+func (s still) BrokenTotals() dispatch.BrokenTotals {
+	return s.totals
+}
 
 // scraped is what /metrics shows of the named metrics.
 func scraped(t *testing.T, source Source, want string, names ...string) {
@@ -113,6 +118,19 @@ func TestBrokenGangsAreShownByCause(t *testing.T) {
 caldera_broken_gangs{cause="half"} 2
 caldera_broken_gangs{cause="lost"} 0
 `, "caldera_broken_gangs")
+	scraped(t, still{totals: dispatch.BrokenTotals{
+		Seconds: map[dispatch.Break]float64{dispatch.Half: 90.5, dispatch.Lost: 0},
+		Held:    map[corev1.ResourceName]float64{"cpu": 1500, "nvidia.com/gpu": 16},
+	}}, `
+# HELP caldera_gang_broken_resource_seconds_total [ALPHA] What the members on nodes of such gangs had asked for meanwhile, times the seconds (core-seconds, byte-seconds, device-seconds).
+# TYPE caldera_gang_broken_resource_seconds_total counter
+caldera_gang_broken_resource_seconds_total{resource="cpu"} 1.5
+caldera_gang_broken_resource_seconds_total{resource="nvidia.com/gpu"} 16
+# HELP caldera_gang_broken_seconds_total [ALPHA] Seconds for which gangs held nodes for too few of their members, by cause: half (they were never whole), lost (they were).
+# TYPE caldera_gang_broken_seconds_total counter
+caldera_gang_broken_seconds_total{cause="half"} 90.5
+caldera_gang_broken_seconds_total{cause="lost"} 0
+`, "caldera_gang_broken_seconds_total", "caldera_gang_broken_resource_seconds_total")
 }
 
 func TestWhatTheDispatcherDoesIsCounted(t *testing.T) {

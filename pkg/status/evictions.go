@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +23,7 @@ const (
 	evictingReason = "Evicting"
 	releasedReason = "GangReleased"
 	brokenReason   = "GangBroken"
+	wholeReason    = "GangWhole"
 )
 
 // evictionByAPI is the reason that the API server itself gives in the condition of a pod that is evicted.
@@ -115,6 +117,13 @@ func (w *Writer) Released(job model.JobKey, members int, why string) {
 func (w *Writer) Broken(job model.JobKey, message string) {
 	if group := w.group(job); group != nil {
 		w.recorder.Event(group, corev1.EventTypeWarning, brokenReason, message)
+	}
+}
+
+// Whole records on its PodGroup that a gang is whole that was broken for so long.
+func (w *Writer) Whole(job model.JobKey, lasted time.Duration) {
+	if group := w.group(job); group != nil {
+		w.recorder.Eventf(group, corev1.EventTypeNormal, wholeReason, "its gang is whole; it was broken for %s", lasted.Round(time.Second))
 	}
 }
 

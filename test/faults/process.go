@@ -182,6 +182,9 @@ func (nobody) Waiting() []dispatch.Waiting { return nil }
 // Broken implements metrics.Source.
 func (nobody) Broken() map[dispatch.Break]int { return nil }
 
+// BrokenTotals implements metrics.Source.
+func (nobody) BrokenTotals() dispatch.BrokenTotals { return dispatch.BrokenTotals{} }
+
 // counters are what the scheduler's own metrics have counted in this process: how turns ended, and how many jobs were placed by a sweep.
 func counters() (map[string]int, error) {
 	families, err := legacyregistry.DefaultGatherer.Gather()

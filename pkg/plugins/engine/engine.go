@@ -217,7 +217,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Report:   writer.Waits,
 		Fault:    writer.QueueFault,
 		Release:  func(t dispatch.Trouble) { e.Evictions.release(ctx, t) },
-		Warn:     e.warnBroken,
+		Tell:     e.tellBroken,
 		Recorder: metrics.Recorder{},
 		Clock:    e.options.Clock,
 	})

@@ -48,8 +48,12 @@ func brokenFor(job *model.Job, lasted time.Duration) string {
 		lasted.Round(time.Second), job.Counts.Ready(), job.Min())
 }
 
-// warnBroken tells the PodGroup of a gang that is broken what becomes of it, and when.
-func (e *Engine) warnBroken(t dispatch.Trouble) {
+// tellBroken tells the PodGroup of a gang that is broken what becomes of it, and when, or that it is broken no more.
+func (e *Engine) tellBroken(t dispatch.Trouble) {
+	if t.Stage == dispatch.WholeAgain {
+		e.Writer.Whole(t.Job, t.Lasted)
+		return
+	}
 	job := e.State.Job(t.Job)
 	if job == nil || !job.Partial() {
 		return

@@ -114,7 +114,7 @@ func (d *Dispatcher) send(out outgoing) {
 		if t.Stage == TimeOver {
 			d.cfg.Release(t)
 		} else {
-			d.cfg.Warn(t)
+			d.cfg.Tell(t)
 		}
 	}
 	for _, r := range out.reports {

@@ -4,9 +4,13 @@
 package dispatch
 
 import (
+	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // A gang is broken while some members hold nodes, and too few. One that was never whole is half placed: a bind was refused, the scheduler
@@ -33,8 +37,11 @@ const (
 // broken is what is kept of a broken gang until it is whole.
 type broken struct {
 	how Break
-	// since is when it became so, or was last released; zero while no member holds a node.
-	since time.Time
+	// since is when it became so, or was last released; zero while no member holds a node. Began is when it became so.
+	since, began time.Time
+	// counted is up to when it is in the totals, and held what its members on nodes have asked for since.
+	counted time.Time
+	held    resource.Vector
 	// terms are how long it may be broken, and what comes then, warned those of which it was told when half of the time was over.
 	terms, warned terms
 	// released is how often it was released; asked: since when it held nothing it was.
@@ -94,6 +101,8 @@ const (
 	HalfTime Stage = "half time"
 	// TimeOver: its members are to be evicted.
 	TimeOver Stage = "time over"
+	// WholeAgain: it is broken no more.
+	WholeAgain Stage = "whole again"
 	// Endless: its PodGroup wants them evicted when its time is over, which never comes.
 	Endless Stage = "endless"
 )
@@ -134,8 +143,10 @@ func (r *Rules) termsOf(job *model.Job, how Break) terms {
 // watchBroken keeps since when a job, nil if it is gone, is broken, and does what is due.
 func (d *Dispatcher) watchBroken(key model.JobKey, job *model.Job) {
 	b, known := d.broken[key]
+	d.countBroken(&b)
 	switch {
 	case job == nil, job.Whole():
+		d.mended(key, job, b)
 		delete(d.broken, key)
 		return
 	case job.Placed() == 0:
@@ -144,18 +155,68 @@ func (d *Dispatcher) watchBroken(key model.JobKey, job *model.Job) {
 		}
 		return
 	}
-	how := breakOf(job)
+	now, how := d.cfg.Clock.Now(), breakOf(job)
 	if how == "" {
 		// The binds that would complete it may be refused.
+		if known {
+			d.broken[key] = b
+		}
 		return
 	}
-	now := d.cfg.Clock.Now()
+	if b.since.IsZero() {
+		b.began, b.counted = now, now
+	}
+	b.held = job.OwnHalf()
 	if b.since.IsZero() || b.how != how {
 		b.how, b.since, b.warned = how, now, terms{}
 	}
 	b.terms = d.cfg.termsOf(job, how)
 	d.broken[key] = b
 	d.judgeBroken(key, b, now.Sub(b.since))
+}
+
+// BrokenTotals are what broken gangs came to so far.
+type BrokenTotals struct {
+	// Seconds is for how long gangs were broken, by how they were.
+	Seconds map[Break]float64
+	// Held is what their members on nodes had asked for, times the seconds, in the base units of resources.
+	Held map[corev1.ResourceName]float64
+}
+
+// countBroken brings the totals up to date with a gang.
+func (d *Dispatcher) countBroken(b *broken) {
+	if b.since.IsZero() {
+		return
+	}
+	now := d.cfg.Clock.Now()
+	seconds := now.Sub(b.counted).Seconds()
+	b.counted = now
+	d.totals.Seconds[b.how] += seconds
+	for _, a := range b.held {
+		d.totals.Held[a.Name] += float64(a.Value) * seconds
+	}
+}
+
+// BrokenTotals returns what broken gangs came to so far.
+func (d *Dispatcher) BrokenTotals() BrokenTotals {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, b := range d.broken {
+		d.countBroken(&b)
+		d.broken[key] = b
+	}
+	return BrokenTotals{Seconds: maps.Clone(d.totals.Seconds), Held: maps.Clone(d.totals.Held)}
+}
+
+// leastTold is how long a gang must have been broken for it to be told that it is whole again.
+const leastTold = time.Second
+
+// mended tells that a gang, nil if it is gone, is broken no more.
+func (d *Dispatcher) mended(key model.JobKey, job *model.Job, b broken) {
+	if job == nil || b.since.IsZero() || d.cfg.Clock.Since(b.began) < leastTold {
+		return
+	}
+	d.troubles = append(d.troubles, Trouble{Job: key, How: b.how, Stage: WholeAgain, Lasted: d.cfg.Clock.Since(b.began)})
 }
 
 // judgeBroken does what is due with a gang that has been broken for so long.

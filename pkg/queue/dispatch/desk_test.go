@@ -40,7 +40,8 @@ type desk struct {
 	// began is when the desk was made.
 	began time.Time
 	// released are broken gangs that are to give back what they hold, warned those that were told that they may have to.
-	released, warned []string
+	// Whole are those that are broken no more.
+	released, warned, whole []string
 	// elsewhere are pods that are not in the scheduling queue, with the plugin that keeps them out, if one does.
 	elsewhere map[types.UID]string
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
@@ -110,9 +111,13 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 			defer d.mu.Unlock()
 			d.released = append(d.released, b.Job.Name)
 		},
-		Warn: func(b dispatch.Trouble) {
+		Tell: func(b dispatch.Trouble) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			if b.Stage == dispatch.WholeAgain {
+				d.whole = append(d.whole, fmt.Sprintf("%s %s %s", b.Job.Name, b.How, b.Lasted))
+				return
+			}
 			d.warned = append(d.warned, fmt.Sprintf("%s %s %s of %s", b.Job.Name, b.How, b.Lasted, b.After))
 		},
 		Recorder: metrics.Recorder{},

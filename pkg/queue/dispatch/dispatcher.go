@@ -58,8 +58,8 @@ type Config struct {
 	Fault func(*model.Queue, model.Reason)
 	// Release is told to have the members of a broken gang evicted. It is told again if that comes to nothing.
 	Release func(Trouble)
-	// Warn is told that half of the time is over that a gang may be broken, or that it never comes though a release is wanted.
-	Warn  func(Trouble)
+	// Tell is told of a broken gang whatever else there is to tell: see Stage.
+	Tell  func(Trouble)
 	Clock clock.WithTicker
 	// Recorder counts what is done.
 	Recorder Recorder
@@ -158,8 +158,9 @@ type Dispatcher struct {
 	stirredFor uint64
 	// setbacks are jobs that failed and of which no pod was bound since.
 	setbacks map[model.JobKey]setback
-	// broken are the gangs that are broken, or were and have been released.
+	// broken are the gangs that are broken, or were and have been released, totals what they came to.
 	broken map[model.JobKey]broken
+	totals BrokenTotals
 	// reports, settlements, admissions, faults and troubles are collected under the lock and sent after it.
 	reports     []report
 	settlements []settlement
@@ -196,7 +197,8 @@ func New(cfg Config) *Dispatcher {
 		changed:  map[model.JobKey]bool{},
 		booked:   map[model.JobKey]bool{},
 		setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{}, partial: map[*waiting]bool{},
-		lines: map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
+		totals: BrokenTotals{Seconds: map[Break]float64{Half: 0, Lost: 0}, Held: map[corev1.ResourceName]float64{}},
+		lines:  map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
 		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
 		absence: newAbsence(), urgent: map[types.UID]bool{},
 		alarms: newAlarms(), queues: map[string]bool{}, bars: map[string]model.Reason{},

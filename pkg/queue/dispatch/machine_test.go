@@ -114,7 +114,7 @@ func newMachine() *machine {
 			defer m.mu.Unlock()
 			m.released = true
 		},
-		Warn: func(Trouble) {},
+		Tell: func(Trouble) {},
 	})
 	m.state.Observe(m.d.Notify)
 	m.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue})
