@@ -12,10 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
@@ -134,4 +136,98 @@ func running(pods []*corev1.Pod, want int) string {
 		return ""
 	}
 	return fmt.Sprintf("%d pods run, want %d", n, want)
+}
+
+// said says that no event of a reason on a PodGroup has a text; empty when one has.
+func said(t *testing.T, e *env.Env, group, reason, text string) string {
+	t.Helper()
+	list, err := e.Kube.CoreV1().Events(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + group + ",reason=" + reason})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range list.Items {
+		if strings.Contains(event.Message, text) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%d events %s on PodGroup %s, none says %q", len(list.Items), reason, group, text)
+}
+
+// annotate sets an annotation of a PodGroup.
+func annotate(t *testing.T, e *env.Env, group, key, value string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	if _, err := e.Volcano.SchedulingV1beta1().PodGroups(env.Namespace).Patch(t.Context(), group, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAPodGroupSaysHowLongItsGangMayBeBroken: the scheduler's times are long. What an annotation says that cannot be used is told; once it is
+// mended it counts at once.
+func TestAPodGroupSaysHowLongItsGangMayBeBroken(t *testing.T) {
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
+	e.StartScheduler(t)
+	lost := env.Gang{Name: "lost", Min: 3, Size: 3, CPU: "1", Group: func(g *volcano.PodGroup) {
+		g.Annotations = map[string]string{model.BrokenTimeoutAnnotation: "soon", model.ReleaseLostAnnotation: "true"}
+	}}
+	e.Create(t, lost)
+	env.Eventually(t, soon, e.AllBound(t, lost.Name, 3))
+	env.Eventually(t, soon, func() string { return running(e.Members(t, lost.Name), 3) })
+	env.Eventually(t, soon, func() string {
+		return said(t, e, lost.Name, "MalformedAnnotation", `annotation caldera.dev/broken-timeout of PodGroup `)
+	})
+	e.DeletePods(t.Context(), t, lost.Member(2))
+	env.Eventually(t, soon, func() string { return running(e.Members(t, lost.Name), 2) })
+	env.Consistently(t, 3*time.Second, func() string { return running(e.Members(t, lost.Name), 2) })
+	annotate(t, e, lost.Name, model.BrokenTimeoutAnnotation, "4s")
+	env.Eventually(t, soon, func() string {
+		if left := e.Members(t, lost.Name); len(left) > 0 {
+			return fmt.Sprintf("%d members of gang lost are left", len(left))
+		}
+		return ""
+	})
+	env.Eventually(t, soon, func() string { return said(t, e, lost.Name, "GangReleased", "2 of 3 have nodes") })
+}
+
+// TestBrokenGangsAreCompletedOneAtATime: two gangs have lost two members each, and there is room for one. The older one grows by it, the
+// younger one not; once the older one is whole again it says for how long it was broken.
+func TestBrokenGangsAreCompletedOneAtATime(t *testing.T) {
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=6,memory=4Gi"}})
+	e.StartScheduler(t)
+	gangs := []env.Gang{{Name: "older", Min: 3, Size: 3, CPU: "1"}, {Name: "younger", Min: 3, Size: 3, CPU: "1"}}
+	for i, gang := range gangs {
+		if i > 0 {
+			// Ages count in seconds.
+			time.Sleep(1100 * time.Millisecond)
+		}
+		e.Create(t, gang)
+		env.Eventually(t, soon, e.AllBound(t, gang.Name, 3))
+		env.Eventually(t, soon, func() string { return running(e.Members(t, gang.Name), 3) })
+	}
+	for _, gang := range gangs {
+		e.DeletePods(t.Context(), t, gang.Member(1), gang.Member(2))
+	}
+	for _, gang := range gangs {
+		env.Eventually(t, soon, func() string { return running(e.Members(t, gang.Name), 1) })
+	}
+	// Others hold the four cores that are idle.
+	others := env.Gang{Name: "others", Min: 4, Size: 4, CPU: "1"}
+	e.Create(t, others)
+	env.Eventually(t, soon, e.AllBound(t, others.Name, 4))
+	// The younger one's pods are there first.
+	for _, gang := range []env.Gang{gangs[1], gangs[0]} {
+		e.CreatePods(t, gang.Member(1), gang.Member(2))
+	}
+	for _, gang := range gangs {
+		env.Consistently(t, time.Second, e.AllBound(t, gang.Name, 1))
+	}
+	e.DeletePods(t.Context(), t, others.Member(3))
+	env.Eventually(t, soon, e.AllBound(t, "older", 2))
+	env.Consistently(t, 2*time.Second, e.AllBound(t, "younger", 1))
+	e.DeletePods(t.Context(), t, others.Member(2))
+	env.Eventually(t, soon, e.AllBound(t, "older", 3))
+	env.Eventually(t, soon, func() string { return said(t, e, "older", "GangWhole", "it was broken for") })
+	env.Consistently(t, time.Second, e.AllBound(t, "younger", 1))
+	e.DeletePods(t.Context(), t, others.Member(0), others.Member(1))
+	env.Eventually(t, soon, e.AllBound(t, "younger", 3))
 }
