@@ -6,6 +6,7 @@ package status_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -73,6 +74,11 @@ func TestEvictionsAreToldOnWhatTheyConcern(t *testing.T) {
 				d.Evicting(status.Taking{Action: "reclaim", For: model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "gone"}, Queue: "gone"},
 					map[string]int{"lost": 2})
 			}, nil, nil,
+		},
+		"a broken gang that is whole again": {
+			func(d *desk) { d.Whole(train, 95400*time.Millisecond) },
+			[]string{"Normal GangWhole on PodGroup train: its gang is whole; it was broken for 1m35s"},
+			nil,
 		},
 		"nobody was evicted": {func(d *desk) { d.Evicting(reclaim, nil) }, nil, nil},
 	} {

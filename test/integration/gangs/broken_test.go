@@ -231,3 +231,34 @@ func TestBrokenGangsAreCompletedOneAtATime(t *testing.T) {
 	e.DeletePods(t.Context(), t, others.Member(0), others.Member(1))
 	env.Eventually(t, soon, e.AllBound(t, "younger", 3))
 }
+
+// TestABrokenGangIsCompletedBeyondWhatItsQueueDeserves: its queue is due half of the cluster and holds that, its two members included. The
+// third one starts all the same when it is created anew; a pod of another job of the queue does not.
+func TestABrokenGangIsCompletedBeyondWhatItsQueueDeserves(t *testing.T) {
+	const conf = "actions: \"enqueue, allocate\"\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: proportion}, {name: predicates}, {name: nodeorder}]}]\n"
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=8Gi"}})
+	e.StartSchedulerWith(t, conf)
+	for _, name := range []string{"ours", "theirs"} {
+		queue := &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: volcano.QueueSpec{Weight: 1}}
+		if _, err := e.Volcano.SchedulingV1beta1().Queues().Create(t.Context(), queue, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost := env.Gang{Name: "lost", Queue: "ours", Min: 3, Size: 3, CPU: "1"}
+	e.Create(t, lost)
+	env.Eventually(t, soon, e.AllBound(t, lost.Name, 3))
+	env.Eventually(t, soon, func() string { return running(e.Members(t, lost.Name), 3) })
+	e.DeletePods(t.Context(), t, lost.Member(2))
+	env.Eventually(t, soon, func() string { return running(e.Members(t, lost.Name), 2) })
+	// Another job takes what its queue is due besides, the other queue three of its four cores. Both ask for more.
+	beside := env.Gang{Name: "beside", Queue: "ours", Min: 1, Size: 2, CPU: "1"}
+	e.Create(t, beside)
+	env.Eventually(t, soon, e.AllBound(t, beside.Name, 2))
+	e.Create(t, env.Gang{Name: "theirs", Queue: "theirs", Min: 1, Size: 2, CPU: "3"})
+	env.Eventually(t, soon, e.AllBound(t, "theirs", 1))
+	e.CreatePods(t, beside.Member(2))
+	env.Consistently(t, time.Second, e.AllBound(t, "beside", 2))
+	e.CreatePods(t, lost.Member(2))
+	env.Eventually(t, soon, e.AllBound(t, lost.Name, 3))
+	env.Consistently(t, time.Second, e.AllBound(t, "beside", 2))
+}
