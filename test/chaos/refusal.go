@@ -48,7 +48,7 @@ func tryEviction(ctx context.Context, s *stage, witness string) error {
 }
 
 // announce creates the policy, which is not in force yet, and the witness.
-func (f refusal) announce(s *stage, ctx context.Context) error {
+func (f refusal) announce(ctx context.Context, s *stage) error {
 	fail := admissionv1.Fail
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: policyName},

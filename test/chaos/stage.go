@@ -129,7 +129,7 @@ func open(ctx context.Context, o options, t trouble, binary string) (s *stage, e
 		return s, err
 	}
 	if t.open != nil {
-		if err := t.open(s, ctx); err != nil {
+		if err := t.open(ctx, s); err != nil {
 			return s, err
 		}
 	}

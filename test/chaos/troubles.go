@@ -30,7 +30,7 @@ type trouble struct {
 	// room is how many times the room that the gangs of a round take there is, 0 for once; standbys is how many schedulers wait to lead.
 	room, standbys int
 	// open prepares the cluster, and configure the scheduler and the arguments of BatchQueue; adorn changes gangs. Any may be nil.
-	open      func(s *stage, ctx context.Context) error
+	open      func(ctx context.Context, s *stage) error
 	configure func(s *stage, config, args map[string]any)
 	adorn     func(gang string, group *volcano.PodGroup, pod *corev1.PodSpec)
 	// round plays a round. An error is a fault of the test.
@@ -132,8 +132,8 @@ func evictor(_ *stage, _, args map[string]any) {
 }
 
 // crowded prepares a cluster where gangs have others evicted, and some may not be.
-func crowded(s *stage, ctx context.Context) error {
-	return errors.Join(s.createUrgent(ctx), evicting.announce(s, ctx))
+func crowded(ctx context.Context, s *stage) error {
+	return errors.Join(s.createUrgent(ctx), evicting.announce(ctx, s))
 }
 
 // elected has a scheduler lead by a lease that ends soon, and evict.

@@ -97,13 +97,13 @@ type terms struct {
 type Stage string
 
 const (
-	// HalfTime: half of its time is over.
+	// HalfTime says that half of its time is over.
 	HalfTime Stage = "half time"
-	// TimeOver: its members are to be evicted.
+	// TimeOver says that its members are to be evicted.
 	TimeOver Stage = "time over"
-	// WholeAgain: it is broken no more.
+	// WholeAgain says that it is broken no more.
 	WholeAgain Stage = "whole again"
-	// Endless: its PodGroup wants them evicted when its time is over, which never comes.
+	// Endless says that its PodGroup wants them evicted when its time is over, which never comes.
 	Endless Stage = "endless"
 )
 
