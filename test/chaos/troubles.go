@@ -43,7 +43,7 @@ func troubles() []trouble {
 		{name: "kill", what: "the scheduler is killed after a bind", round: (*stage).kill},
 		{
 			name: "takeover", what: "the leader of two schedulers is killed after an eviction", room: 2, standbys: 1,
-			open: (*stage).createUrgent, configure: elected, adorn: hurried, round: (*stage).takeover,
+			open: func(ctx context.Context, s *stage) error { return s.createUrgent(ctx) }, configure: elected, adorn: hurried, round: (*stage).takeover,
 		},
 		{name: "restart", what: "the control plane restarts after a bind", round: (*stage).restart},
 		{name: "pause", what: fmt.Sprintf("the control plane, etcd included, stands still for %s after a bind", outage), round: (*stage).pause},
