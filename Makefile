@@ -103,6 +103,10 @@ faults: ## Let the scheduler live through clusters in which everything goes wron
 chaos: $(BIN)/localcluster $(BIN)/kube-scheduler ## Do harm between the binds of gangs and check what becomes of them; CHAOS="--troubles all --rounds 10" sets flags, CHAOS=--help lists them
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/chaos $(CHAOS)
 
+.PHONY: standby
+standby: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let jobs come and go beside a scheduler that waits to lead, and judge what it keeps of them; STANDBY="--jobs 1000000 --plot FILE" sets flags
+	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/standby $(STANDBY)
+
 ##@ Check
 
 .PHONY: lint

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/caldera-scheduler/caldera/pkg/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
 	"github.com/caldera-scheduler/caldera/test/soak/monitor"
 )
 
@@ -40,13 +41,11 @@ type own struct {
 }
 
 func newAsker(port int, config *rest.Config) (*asker, error) {
-	// The scheduler's certificate is its own; the credentials are the cluster's.
-	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
-	client, err := rest.HTTPClientFor(config)
+	client, base, err := schedulerprocess.Endpoints(port, config)
 	if err != nil {
-		return nil, fmt.Errorf("building a client: %w", err)
+		return nil, err
 	}
-	return &asker{client: client, base: fmt.Sprintf("https://127.0.0.1:%d", port), decisions: map[uint64]eviction.DecisionRecord{}}, nil
+	return &asker{client: client, base: base, decisions: map[uint64]eviction.DecisionRecord{}}, nil
 }
 
 func (a *asker) get(ctx context.Context, path string, read func(io.Reader) error) error {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"time"
 
@@ -72,7 +71,7 @@ func (s *stage) build(ctx context.Context, o options, c conf, out io.Writer) (er
 
 // startScheduler returns when the scheduler is active: it then has created the default queue.
 func (s *stage) startScheduler(ctx context.Context, o options, c conf) error {
-	port, err := freePort()
+	port, err := schedulerprocess.FreePort()
 	if err != nil {
 		return err
 	}
@@ -99,16 +98,6 @@ func (s *stage) startScheduler(ctx context.Context, o options, c conf) error {
 		return fmt.Errorf("waiting for the scheduler to create the queue %q (see %s): %w", model.DefaultQueue, s.scheduler.LogFile, err)
 	}
 	return nil
-}
-
-// freePort is a port on which nobody listens.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("looking for a port: %w", err)
-	}
-	defer listener.Close() //nolint:errcheck // It was only asked for its port.
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
 // ended returns an error if the cluster or the scheduler has stopped by itself.

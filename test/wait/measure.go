@@ -228,7 +228,7 @@ func (m *trial) play(ctx context.Context) (r result, err error) {
 
 // window makes the probes and measures.
 func (m *trial) window(ctx context.Context) (r result, err error) {
-	before, err := readUsage(m.scheduler.PID())
+	before, err := m.scheduler.Sample()
 	if err != nil {
 		return r, err
 	}
@@ -240,11 +240,11 @@ func (m *trial) window(ctx context.Context) (r result, err error) {
 	if err := group.Wait(); err != nil {
 		return r, err
 	}
-	after, err := readUsage(m.scheduler.PID())
+	after, err := m.scheduler.Sample()
 	if err != nil {
 		return r, err
 	}
-	r.Window, r.CPU, r.Memory = time.Since(begun), after.cpu-before.cpu, after.memory
+	r.Window, r.CPU, r.Memory = time.Since(begun), after.CPU-before.CPU, after.Memory
 	r.Waiting, r.Replaced = m.churn.replaced(len(earlier))
 	r.Probes, r.Turns, r.Escaped = m.plan.Probes, m.plan.turns(m.kind), int(m.watcher.escaped.Load())
 	for _, list := range [][]time.Duration{r.Latencies, r.Replaced, r.Turned} {

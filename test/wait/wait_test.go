@@ -308,17 +308,6 @@ func TestCommandTakesNoArguments(t *testing.T) {
 	}
 }
 
-func TestUsageIsReadBehindTheName(t *testing.T) {
-	stat := "7 (a (b) c) S 1 7 7 0 -1 4194560 1 0 0 0 150 50 0 0 20 0 9 0 5 1000 3 18446744073709551615 1 1"
-	u, err := parseUsage([]byte(stat), 4096)
-	if err != nil || u.cpu != 2*time.Second || u.memory != 3*4096 {
-		t.Errorf("the use is %+v (%v), want 2 s and 3 pages", u, err)
-	}
-	if _, err := parseUsage([]byte("7 (a) S 1"), 4096); err == nil {
-		t.Error("a short line is read without an error")
-	}
-}
-
 func sample() (plan, []record) {
 	ms := time.Millisecond
 	return plan{scenario: small(), kinds: kinds[:1], contenders: []contender{batch, plain}}, []record{

@@ -8,13 +8,14 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
 )
 
 // profiler keeps profiles of the program of one contender.
@@ -32,12 +33,7 @@ func (p profiler) port() (int, error) {
 	if !p.wanted() {
 		return 0, nil
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer listener.Close() //nolint:errcheck // only its number is of use
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	return schedulerprocess.FreePort()
 }
 
 // begin collects the profiles in the background. The channel yields what went wrong, once.
