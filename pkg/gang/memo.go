@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	corehelpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -167,23 +168,46 @@ func (c *class) runFilters(ctx context.Context, info fwk.NodeInfo) *fwk.Status {
 	return c.filterIn(ctx, c.state, info)
 }
 
-// filterIn runs the class's filters on a node, with the pods nominated to it by others if there are any. Those of our own
-// are on the overlay, whatever their priority; one that is not there has lost its room, which the API server has yet to be told.
+// filterIn runs the class's filters on a node: with the pods nominated to it by others, if there are any, and without them, for they may
+// go elsewhere. So does upstream (runtime.RunFilterPluginsWithNominatedPods), which counts our own a second time, or though they have lost
+// their room.
 func (c *class) filterIn(ctx context.Context, state fwk.CycleState, info fwk.NodeInfo) *fwk.Status {
 	f := c.attempt.planner.Framework
-	foreign := func(p fwk.PodInfo) bool {
-		return !c.attempt.nominated[p.GetPod().UID] && p.GetPod().Spec.SchedulerName != c.pod.Spec.SchedulerName
+	status := f.RunFilterPlugins(ctx, state, c.pod, info)
+	if !status.IsSuccess() {
+		return status
 	}
-	var status *fwk.Status
-	if slices.ContainsFunc(f.NominatedPodsForNode(info.Node().Name), foreign) {
-		status = f.RunFilterPluginsWithNominatedPods(ctx, state, c.pod, info)
-	} else {
-		status = f.RunFilterPlugins(ctx, state, c.pod, info)
+	if foreign := c.foreign(f.NominatedPodsForNode(info.Node().Name)); len(foreign) > 0 {
+		state, info = state.Clone(), info.Snapshot()
+		for _, pod := range foreign {
+			info.AddPodInfo(pod)
+			if status := f.RunPreFilterExtensionAddPod(ctx, state, c.pod, pod, info); !status.IsSuccess() {
+				return fwk.AsStatus(status.AsError())
+			}
+		}
+		if status := f.RunFilterPlugins(ctx, state, c.pod, info); !status.IsSuccess() {
+			return status
+		}
 	}
-	if status.IsSuccess() && c.attempt.overlay.repels(c.pod, info) {
+	if c.attempt.overlay.repels(c.pod, info) {
 		return repelled
 	}
-	return status
+	return nil
+}
+
+// foreign are those of the pods nominated to a node that keep their room from the class: of other schedulers, and at least as important.
+// Those of our own are on the overlay, whatever their priority; one that is not there has lost its room, which the API server has yet to be
+// told. The queue names pods that are in none of its queues, and knows no more of them than the name.
+func (c *class) foreign(nominated []fwk.PodInfo) []fwk.PodInfo {
+	var foreign []fwk.PodInfo
+	for _, info := range nominated {
+		pod := info.GetPod()
+		if pod.Spec.SchedulerName != c.pod.Spec.SchedulerName && !c.attempt.planner.Ours(pod.UID) &&
+			corehelpers.PodPriority(pod) >= corehelpers.PodPriority(c.pod) {
+			foreign = append(foreign, info)
+		}
+	}
+	return foreign
 }
 
 // repelledByOthers is upstream's reason for a node with pods whose own anti-affinity selects the pod (InterPodAffinity).

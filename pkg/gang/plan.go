@@ -26,7 +26,6 @@ type Framework interface {
 	RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, podToSchedule *corev1.Pod, podInfoToAdd fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
 	RunPreFilterExtensionRemovePod(ctx context.Context, state fwk.CycleState, podToSchedule *corev1.Pod, podInfoToRemove fwk.PodInfo, nodeInfo fwk.NodeInfo) *fwk.Status
 	RunFilterPlugins(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status
-	RunFilterPluginsWithNominatedPods(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status
 	NominatedPodsForNode(nodeName string) []fwk.PodInfo
 	RunPreScorePlugins(context.Context, fwk.CycleState, *corev1.Pod, []fwk.NodeInfo) *fwk.Status
 	RunRawScorePlugins(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) ([]fwk.PluginScore, *fwk.Status)
@@ -62,6 +61,9 @@ type Planner struct {
 
 	// ByLabels reports whether some plugin may go by a pod's labels or its namespace without a word.
 	ByLabels func() bool
+
+	// Ours reports whether a pod is a task of the model: Request.Nominated says where room is kept for it, whatever the scheduler's queue says.
+	Ours func(types.UID) bool
 
 	// Domains says inside of which nodes a gang is to be; nil: anywhere.
 	Domains Domains

@@ -98,6 +98,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 	p.Arrange = func(*model.Job) gang.Arrangement { return gang.Arrangement{Order: byPriority, Part: alike} }
 	p.SampleSize = func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) }
 	p.ReservationCanFail = func(*corev1.Pod) bool { return false }
+	p.Ours = func(pod types.UID) bool { return state.Task(pod) != nil }
 	return &world{state: state, planner: p, snapshot: snapshot, nominated: nominated}
 }
 

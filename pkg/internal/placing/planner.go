@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -73,6 +74,7 @@ func planning(f framework.Framework, arrange func(*model.Job) gang.Arrangement) 
 	p.Arrange = arrange
 	p.SampleSize = func(nodes int) int { return nodes }
 	p.ReservationCanFail = func(*corev1.Pod) bool { return false }
+	p.Ours = func(types.UID) bool { return false } // nobody is nominated
 	return p
 }
 

@@ -5,6 +5,7 @@ package gang
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -18,6 +19,7 @@ func newPlanner(f framework.Framework, e *engine.Engine) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 	p := planner.New(f)
 	p.Arrange, p.Domains = e.Arrange, e
+	p.Ours = func(pod types.UID) bool { return e.State.Task(pod) != nil }
 	p.SampleSize = func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) }
 	p.ReservationCanFail = func(pod *corev1.Pod) bool { return reservationCanFail(pod, claims) || e.ReservationCanFail(pod) }
 	return p
