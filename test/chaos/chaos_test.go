@@ -4,8 +4,6 @@
 package main
 
 import (
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -150,46 +148,6 @@ func TestEvictionsAreCounted(t *testing.T) {
 	<-reached
 	if diff := cmp.Diff(map[string]int{" nobody evicted it": 1}, w.evictions()); diff != "" {
 		t.Errorf("evictions (-want +got):\n%s", diff)
-	}
-}
-
-// TestTheExtenderBehaves: it answers, closes connections, or lets callers wait until it is well.
-func TestTheExtenderBehaves(t *testing.T) {
-	e, err := newExtender()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.close() //nolint:errcheck // nothing is left to be told
-	ask := func() error {
-		r, err := http.Post(e.url()+"/filter", "application/json", strings.NewReader(`{"NodeNames": ["a"]}`))
-		if err != nil {
-			return err
-		}
-		defer r.Body.Close() //nolint:errcheck // it was read
-		body, err := io.ReadAll(r.Body)
-		if !strings.Contains(string(body), `["a"]`) {
-			t.Errorf("it answers %s", body)
-		}
-		return err
-	}
-	if err := ask(); err != nil {
-		t.Error(err)
-	}
-	e.behave(refuses)
-	if ask() == nil {
-		t.Error("it answers though it is dead")
-	}
-	e.behave(hangs)
-	answer := make(chan error)
-	go func() { answer <- ask() }()
-	select {
-	case err := <-answer:
-		t.Errorf("it answers though it hangs: %v", err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	e.behave(answers)
-	if err := <-answer; err != nil {
-		t.Error(err)
 	}
 }
 

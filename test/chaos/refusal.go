@@ -8,60 +8,34 @@ import (
 	"fmt"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/caldera-scheduler/caldera/test/harm"
 )
+
+// refusal is what a policy of the API server refuses for a while.
+type refusal struct {
+	harm.Refusal
+	// witness is a pod that nobody schedules, for which such a request is refused as well.
+	witness string
+}
 
 // policyName is that of the policy, which a trouble has one of at most.
 const policyName = "chaos-refuses"
 
-// refusal is what a policy of the API server refuses: requests for a subresource of pods with such names.
-type refusal struct {
-	subresource, names string
-	// witness is a pod that nobody schedules, for which such a request is refused as well.
-	witness string
-	// try makes such a request without effect.
-	try func(ctx context.Context, s *stage, witness string) error
-}
-
 // Controllers end names with random characters: about half of the pods of the first gang of each round may not be bound. Of the pods that
 // take room, the youngest on each node, which goes first, may not be evicted.
 var (
-	bindings = refusal{subresource: "pods/binding", names: `^gang-[0-9]+-0-.*[bcdfghjklmnpqrs]$`, witness: "gang-0-0-witness-b", try: tryBinding}
-	evicting = refusal{subresource: "pods/eviction", names: `^others-.*-3$`, witness: "others-witness-3", try: tryEviction}
+	bindings = refusal{
+		harm.Refusal{Name: policyName, Subresource: "pods/binding", Names: `^gang-[0-9]+-0-.*[bcdfghjklmnpqrs]$`, Try: harm.TryBinding}, "gang-0-0-witness-b",
+	}
+	evicting = refusal{harm.Refusal{Name: policyName, Subresource: "pods/eviction", Names: `^others-.*-3$`, Try: harm.TryEviction}, "others-witness-3"}
 )
-
-func tryBinding(ctx context.Context, s *stage, witness string) error {
-	return s.kube.CoreV1().Pods(namespace).Bind(ctx, &corev1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Name: witness, Namespace: namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"},
-	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-}
-
-func tryEviction(ctx context.Context, s *stage, witness string) error {
-	return s.kube.PolicyV1().Evictions(namespace).Evict(ctx, &policyv1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Name: witness, Namespace: namespace}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
-	})
-}
 
 // announce creates the policy, which is not in force yet, and the witness.
 func (f refusal) announce(ctx context.Context, s *stage) error {
-	fail := admissionv1.Fail
-	policy := &admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: policyName},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: &fail,
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{f.subresource}},
-			}}}},
-			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("!object.metadata.name.matches(%q)", f.names), Message: "chaos refuses it"}},
-		},
-	}
-	if _, err := s.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {
+	if _, err := s.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, f.Policy(), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating a policy: %w", err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.witness, Namespace: namespace}, Spec: worker("1")}
@@ -71,25 +45,10 @@ func (f refusal) announce(ctx context.Context, s *stage) error {
 
 // begin puts the policy in force, and returns when it is.
 func (f refusal) begin(ctx context.Context, s *stage) error {
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: policyName},
-		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policyName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		},
-	}
-	if _, err := s.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+	if _, err := s.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, f.Binding(), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("putting the policy in force: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Patience)
-	defer cancel()
-	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
-		err := f.try(ctx, s, f.witness)
-		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
-	})
-	if err != nil {
-		return fmt.Errorf("the policy is not in force: %w", err)
-	}
-	return nil
+	return f.InForce(ctx, s.kube, namespace, f.witness, s.Patience)
 }
 
 // end puts the policy out of force.

@@ -23,6 +23,7 @@ import (
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/test/harm"
 )
 
 const (
@@ -85,7 +86,7 @@ type stage struct {
 	schedulers []*schedulerprocess.Process
 	started    int
 	// licences is the extender that one gang of a round needs.
-	licences *extender
+	licences *harm.Extender
 }
 
 // open starts a cluster that has room for the gangs of a round, or as many times that as the trouble takes, and a scheduler.
@@ -96,7 +97,7 @@ func open(ctx context.Context, o options, t trouble, binary string) (s *stage, e
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if s.licences, err = newExtender(); err != nil {
+	if s.licences, err = harm.NewExtender(); err != nil {
 		return s, err
 	}
 	if s.config, err = s.configuration(); err != nil {
@@ -160,7 +161,7 @@ func (s *stage) close() error {
 		errs = append(errs, s.cluster.Stop())
 	}
 	if s.licences != nil {
-		errs = append(errs, s.licences.close())
+		errs = append(errs, s.licences.Close())
 	}
 	if s.placing.Dir != "" {
 		errs = append(errs, os.RemoveAll(s.placing.Dir))

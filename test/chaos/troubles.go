@@ -19,6 +19,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/test/harm"
 )
 
 // outage is for how long the control plane stands still.
@@ -232,17 +233,17 @@ func (s *stage) meanwhile(ctx context.Context, r *round, end func(context.Contex
 	return s.follow(ctx, r, now, created)
 }
 
-func (s *stage) dead(ctx context.Context, r *round) error  { return s.without(ctx, r, refuses) }
-func (s *stage) hangs(ctx context.Context, r *round) error { return s.without(ctx, r, hangs) }
+func (s *stage) dead(ctx context.Context, r *round) error  { return s.without(ctx, r, harm.Refuses) }
+func (s *stage) hangs(ctx context.Context, r *round) error { return s.without(ctx, r, harm.Hangs) }
 
 // without plays a round in which the extender is not well until the end.
-func (s *stage) without(ctx context.Context, r *round, how manner) error {
-	s.licences.behave(how)
+func (s *stage) without(ctx context.Context, r *round, how harm.Manner) error {
+	s.licences.Behave(how)
 	return s.meanwhile(ctx, r, func(context.Context) error {
 		if n := len(s.watcher.gangs(r.gangs)[r.gangs[0]].bound); n > 0 {
 			r.fail("%d members were bound that the extender was not asked about", n)
 		}
-		s.licences.behave(answers)
+		s.licences.Behave(harm.Answers)
 		return nil
 	})
 }
@@ -252,7 +253,7 @@ const licence = "chaos.caldera.dev/licence"
 
 func extended(s *stage, config, _ map[string]any) {
 	config["extenders"] = []any{map[string]any{
-		"urlPrefix": s.licences.url(), "filterVerb": "filter", "httpTimeout": "1s", "nodeCacheCapable": true,
+		"urlPrefix": s.licences.URL(), "filterVerb": "filter", "httpTimeout": "1s", "nodeCacheCapable": true,
 		"managedResources": []any{map[string]any{"name": licence}},
 	}}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -90,6 +91,10 @@ func (c clients) putOne(ctx context.Context, object runtime.Object) (err error) 
 		_, err = c.kube.ResourceV1().ResourceClaims(o.Namespace).Create(ctx, o, create)
 	case *resourcev1.ResourceClaimTemplate:
 		_, err = c.kube.ResourceV1().ResourceClaimTemplates(o.Namespace).Create(ctx, o, create)
+	case *admissionv1.ValidatingAdmissionPolicy:
+		_, err = c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, o, create)
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		_, err = c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, o, create)
 	case *volcano.Queue:
 		_, err = c.groups.SchedulingV1beta1().Queues().Create(ctx, o, create)
 	case *volcano.PodGroup:

@@ -13,9 +13,12 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/test/harm"
 )
 
 // contender is one of the schedulers measured.
@@ -123,10 +126,23 @@ func (c *contender) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// config returns the configuration the contender runs with.
-func (c contender) config() ([]byte, error) {
-	if c.stock {
-		return []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"), nil
+// config returns the configuration the contender runs with, with an extender if there is one.
+func (c contender) config(extender *harm.Extender) ([]byte, error) {
+	config := map[string]any{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+	if !c.stock {
+		shipped, err := manifests.All.ReadFile("config/scheduler-config.yaml")
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.Unmarshal(shipped, &config); err != nil {
+			return nil, fmt.Errorf("reading the shipped configuration: %w", err)
+		}
 	}
-	return manifests.All.ReadFile("config/scheduler-config.yaml")
+	if extender != nil {
+		config["extenders"] = []any{map[string]any{
+			"urlPrefix": extender.URL(), "filterVerb": "filter", "httpTimeout": "1s", "nodeCacheCapable": true,
+			"managedResources": []any{map[string]any{"name": licence}},
+		}}
+	}
+	return yaml.Marshal(config)
 }

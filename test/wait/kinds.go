@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/caldera-scheduler/caldera/test/harm"
 )
 
 // kind is one way in which work cannot run.
@@ -42,6 +44,12 @@ type kind struct {
 	after []runtime.Object
 	// disturb does something for the n-th time, 10 times a second.
 	disturb func(ctx context.Context, c clients, s scenario, n int) error
+	// refused: the API server refuses to bind the pods.
+	refused bool
+	// extender is how the extender behaves that the pods need; nil: they need none.
+	extender *harm.Manner
+	// few is how many jobs there are at most; 0 is as many as --hopeless says.
+	few int
 }
 
 const gangSize = 4
@@ -73,6 +81,9 @@ var kinds = []kind{
 	{name: "queue-missing", about: "gangs of 4 in a queue that is missing", size: gangSize, minMember: gangSize, queue: "nowhere", batchOnly: true},
 	{name: "queue-full", about: "gangs of 4 in a queue whose capability is less than they ask for", size: gangSize, minMember: gangSize, queue: "narrow", batchOnly: true, shared: []runtime.Object{narrowQueue()}},
 	{name: "quota-full", about: "gangs of 4 that select full nodes, in a namespace whose quota is exhausted", size: gangSize, minMember: gangSize, millicores: nearlyFull, spoil: selectFull, after: []runtime.Object{exhaustedQuota()}},
+	{name: "binds-refused", about: "pods that fit, and that a policy of the API server refuses to bind", refused: true, shared: refusedBinds()},
+	{name: "extender-dead", about: "a gang of 4, the only one, that needs an extender which closes connections", size: gangSize, minMember: gangSize, few: 1, extender: new(harm.Refuses), spoil: needLicence},
+	{name: "extender-hangs", about: "a gang of 4, the only one, that needs an extender which does not answer within its time-out of a second", size: gangSize, minMember: gangSize, few: 1, extender: new(harm.Hangs), spoil: needLicence},
 }
 
 // describeKinds lists the kinds for people.
@@ -104,6 +115,14 @@ func parseKinds(names []string) ([]kind, error) {
 
 // pods is how many pods a job has.
 func (k kind) pods() int { return max(k.size, 1) }
+
+// jobs is how many jobs there are.
+func (k kind) jobs(s scenario) int {
+	if k.few > 0 {
+		return min(k.few, s.Hopeless)
+	}
+	return s.Hopeless
+}
 
 // request is what each pod of a job asks for, in millicores. Shapes differ by one.
 func (k kind) request(s scenario, job int) int64 {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/test/harm"
 )
 
 // result is what one run showed. Durations are written in nanoseconds.
@@ -137,7 +138,14 @@ func (m *trial) withScheduler(ctx context.Context) (r result, err error) {
 		return r, err
 	}
 	defer remove()
-	config, err := m.contender.config()
+	extender, err := m.extender()
+	if err != nil {
+		return r, err
+	}
+	if extender != nil {
+		defer func() { err = errors.Join(err, extender.Close()) }()
+	}
+	config, err := m.contender.config(extender)
 	if err != nil {
 		return r, err
 	}
@@ -168,6 +176,18 @@ func (m *trial) withScheduler(ctx context.Context) (r result, err error) {
 	return r, err
 }
 
+// extender serves the one that the hopeless work needs; nil if it needs none.
+func (m *trial) extender() (*harm.Extender, error) {
+	if m.kind.extender == nil {
+		return nil, nil //nolint:nilnil // most kinds need none
+	}
+	e, err := harm.NewExtender()
+	if err == nil {
+		e.Behave(*m.kind.extender)
+	}
+	return e, err
+}
+
 // logs returns the directory of the scheduler's log, and what to do with it in the end.
 func (m *trial) logs() (string, func(), error) {
 	if m.plan.logs == "" {
@@ -187,7 +207,12 @@ func (m *trial) despair(ctx context.Context) error {
 	if err := m.clients.put(ctx, m.kind.shared...); err != nil {
 		return err
 	}
-	if err := m.clients.putAll(ctx, s.Hopeless, func(i int) []runtime.Object { return hopeless(m.contender, s, m.kind, i) }); err != nil {
+	if m.kind.refused {
+		if err := refusal.InForce(ctx, m.clients.kube, tenants, witnessName, startTimeout); err != nil {
+			return err
+		}
+	}
+	if err := m.clients.putAll(ctx, m.kind.jobs(s), func(i int) []runtime.Object { return hopeless(m.contender, s, m.kind, i) }); err != nil {
 		return err
 	}
 	if err := m.clients.put(ctx, m.kind.after...); err != nil {

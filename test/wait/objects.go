@@ -60,7 +60,7 @@ func nodeName(pool string, i int) string { return fmt.Sprintf("%s-%04d", pool, i
 // nodeShapes describes the nodes in the form of the local cluster's --node.
 func nodeShapes(s scenario, k kind) []string {
 	shape := func(pool string, n int, millicores int64) string {
-		return fmt.Sprintf("name=%s,count=%d,cpu=%dm,memory=64Gi,label:%s=%s,label:%s=%s", pool, n, millicores, poolLabel, pool, corev1.LabelTopologyZone, pool)
+		return fmt.Sprintf("name=%s,count=%d,cpu=%dm,memory=64Gi,%s=1000,label:%s=%s,label:%s=%s", pool, n, millicores, licence, poolLabel, pool, corev1.LabelTopologyZone, pool)
 	}
 	full := int64(s.Fill) * fillerMillicores
 	shapes := []string{shape(poolFull, s.fullNodes(), full), shape(poolKept, s.keptNodes(), full), shape(poolRoom, s.roomNodes(), roomCores*1000)}

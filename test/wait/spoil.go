@@ -12,13 +12,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/test/harm"
 )
 
 const (
 	nowhereLabel = "wait.caldera.dev/nowhere"
 	takenPort    = 9000
 	deviceName   = "wait.caldera.dev"
+	// licence is a resource that an extender looks after, of which all nodes have plenty.
+	licence = "wait.caldera.dev/licence"
+	// witnessName is that of a pod that nobody schedules, whose bindings are refused like those of hopeless jobs.
+	witnessName = "job-witness"
 )
+
+// refusal refuses the bindings of the pods of hopeless jobs.
+var refusal = harm.Refusal{Name: "wait-refuses", Subresource: "pods/binding", Names: "^job-", Try: harm.TryBinding}
+
+// refusedBinds are the policy, and the witness by which is known when it is in force.
+func refusedBinds() []runtime.Object {
+	witness := newPod(contender{}, tenants, witnessName, "witness", 1000)
+	witness.Spec.SchedulerName = "nobody"
+	return []runtime.Object{refusal.Policy(), refusal.Binding(), witness}
+}
+
+func needLicence(p *corev1.Pod) {
+	one := resource.MustParse("1")
+	c := &p.Spec.Containers[0]
+	c.Resources.Requests[licence], c.Resources.Limits = one, corev1.ResourceList{licence: one}
+}
 
 func selectFull(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{poolLabel: poolFull} }
 

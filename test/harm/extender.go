@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package harm
 
 import (
 	"encoding/json"
@@ -14,46 +14,50 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// manner is how an extender treats requests.
-type manner int
+// Manner is how an extender treats requests.
+type Manner int
 
+// The manners.
 const (
-	answers manner = iota
-	// refuses: it closes the connection.
-	refuses
-	// hangs: it does not answer until it is well, or the caller has gone.
-	hangs
+	// Answers that pods may go onto all nodes.
+	Answers Manner = iota
+	// Refuses closes the connection.
+	Refuses
+	// Hangs does not answer until the extender is well, or the caller has gone.
+	Hangs
 )
 
-// extender lets pods onto all nodes, if it is well.
-type extender struct {
+// Extender lets pods onto all nodes, if it is well.
+type Extender struct {
 	server   *http.Server
 	listener net.Listener
 
 	mu  sync.Mutex // guards what follows
-	how manner
+	how Manner
 	// changed is closed when it behaves otherwise.
 	changed chan struct{}
 }
 
-// newExtender serves on a free port.
-func newExtender() (*extender, error) {
+// NewExtender serves on a free port.
+func NewExtender() (*Extender, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting an extender: %w", err)
 	}
-	e := &extender{listener: listener, changed: make(chan struct{})}
+	e := &Extender{listener: listener, changed: make(chan struct{})}
 	e.server = &http.Server{Handler: http.HandlerFunc(e.serve), ReadHeaderTimeout: time.Second}
 	go e.server.Serve(listener) //nolint:errcheck // it ends when it is closed
 	return e, nil
 }
 
-func (e *extender) url() string { return "http://" + e.listener.Addr().String() }
+// URL is where it serves.
+func (e *Extender) URL() string { return "http://" + e.listener.Addr().String() }
 
-func (e *extender) close() error { return e.server.Close() }
+// Close ends it.
+func (e *Extender) Close() error { return e.server.Close() }
 
-// behave changes how requests are treated, those that hang as well.
-func (e *extender) behave(how manner) {
+// Behave changes how requests are treated, those that hang as well.
+func (e *Extender) Behave(how Manner) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.how = how
@@ -62,13 +66,13 @@ func (e *extender) behave(how manner) {
 }
 
 // now returns how requests are treated, and what is closed when that changes.
-func (e *extender) now() (manner, <-chan struct{}) {
+func (e *Extender) now() (Manner, <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.how, e.changed
 }
 
-func (e *extender) serve(w http.ResponseWriter, r *http.Request) {
+func (e *Extender) serve(w http.ResponseWriter, r *http.Request) {
 	var args extenderv1.ExtenderArgs
 	if err := json.NewDecoder(r.Body).Decode(&args); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -77,16 +81,16 @@ func (e *extender) serve(w http.ResponseWriter, r *http.Request) {
 	for {
 		how, changed := e.now()
 		switch how {
-		case refuses:
+		case Refuses:
 			panic(http.ErrAbortHandler) // closes the connection without a word
-		case hangs:
+		case Hangs:
 			select {
 			case <-changed:
 				continue
 			case <-r.Context().Done():
 				return
 			}
-		case answers:
+		case Answers:
 			json.NewEncoder(w).Encode(extenderv1.ExtenderFilterResult{NodeNames: args.NodeNames}) //nolint:errcheck,errchkjson // the caller notices
 			return
 		}
