@@ -146,7 +146,7 @@ func TestTracesPartAtTheFirstDifference(t *testing.T) {
 		"2ns p: create b x, not 2ns p: create b y": {one[0], one[2], {2, "p: create b", []byte("y")}},
 		"2ns p: create b x, not 3ns p: create b x": {one[0], one[2], {3, "p: create b", []byte("x")}},
 		"it goes on with 2ns p: create b x":        {one[0], one[2]},
-		"it ends before 4ns p: get a":              append(swapped, sending{4, "p: get a", nil}),
+		"it ends before 4ns p: get a ":             append(swapped, sending{4, "p: get a", nil}),
 	} {
 		if got := one.sorted().differs(other.sorted()); got != want || one.sorted().hash() == other.sorted().hash() {
 			t.Errorf("the difference is %q, want %q", got, want)
