@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -58,6 +59,11 @@ type JobKey struct {
 
 // String returns "namespace/name", Volcano's job ID.
 func (k JobKey) String() string { return k.Namespace + "/" + k.Name }
+
+// Compare orders keys by namespace, name and source.
+func (k JobKey) Compare(other JobKey) int {
+	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name), cmp.Compare(k.Source, other.Source))
+}
 
 // JobOf returns the job a pod belongs to.
 func JobOf(pod *corev1.Pod) JobKey {

@@ -4,7 +4,6 @@
 package shuffle
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,7 +33,7 @@ func Vacate(zones map[string]arguments.Window, now time.Time, nodes []Node, shel
 		}
 	}
 	var chosen []Choice
-	for _, key := range slices.SortedFunc(maps.Keys(byJob), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(byJob), model.JobKey.Compare) {
 		all := byJob[key]
 		slices.SortFunc(all, func(a, b Choice) int { return shelter.Compare(a.Task, b.Task) })
 		left := all[0].Job.EvictableAtOnce()
@@ -47,8 +46,4 @@ func Vacate(zones map[string]arguments.Window, now time.Time, nodes []Node, shel
 		}
 	}
 	return chosen
-}
-
-func compareKeys(a, b model.JobKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Source, b.Source))
 }

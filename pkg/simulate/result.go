@@ -205,9 +205,7 @@ func (c *cluster) jobs(pods []*corev1.Pod) []Job {
 		}
 		byKey[j.Key] = job
 	}
-	keys := slices.SortedFunc(maps.Keys(byKey), func(a, b model.JobKey) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Source, b.Source))
-	})
+	keys := slices.SortedFunc(maps.Keys(byKey), model.JobKey.Compare)
 	jobs := make([]Job, len(keys))
 	for i, key := range keys {
 		jobs[i] = byKey[key]

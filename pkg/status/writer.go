@@ -234,6 +234,7 @@ func (w *Writer) begin() {
 			keys = append(keys, job.Key)
 		}
 	}
+	slices.SortFunc(keys, model.JobKey.Compare)
 	for _, key := range keys {
 		w.schedule(key)
 	}

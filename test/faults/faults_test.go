@@ -48,12 +48,19 @@ func TestPlay(t *testing.T) {
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 16<<20)
+	var before outcome
+	scenarioBefore := ""
 	for lines.Scan() {
 		s := &scenario{}
 		if err := json.Unmarshal(lines.Bytes(), s); err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(play(t, s))
+		o := play(t, s)
+		if lines.Text() == scenarioBefore {
+			o.Differs = o.trace.differs(before.trace)
+		}
+		before, scenarioBefore = o, lines.Text()
+		text, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,13 +75,16 @@ func TestSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer remove()
-	o := options{Seeds: 1000, First: 1, Parallel: runtime.NumCPU(), dir: t.ArtifactDir(), out: "text"}
+	o := options{Seeds: 1000, First: 1, Parallel: runtime.NumCPU(), Repeat: repeat, dir: t.ArtifactDir(), out: "text"}
 	found, err := run(t.Context(), program, o, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := found.report(t.Output(), o); err != nil {
 		t.Error(err)
+	}
+	if found.Same*10 < found.Repeated*9 {
+		t.Errorf("%d of %d scenarios came out the same when they were played again: %v", found.Same, found.Repeated, found.Differing)
 	}
 	if len(found.Seen) < 60 || found.Bound < 5000 || found.Evicted < 300 {
 		t.Errorf("%d kinds of faults and events, %d pods bound, %d evicted: too little happened to judge by", len(found.Seen), found.Bound, found.Evicted)
@@ -123,6 +133,24 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	times := 0
 	if small := shrink(s, func(*scenario) bool { times++; return times == 1 }); small != nil {
 		t.Errorf("one that does not fail again is cut down to %+v", small)
+	}
+}
+
+func TestTracesPartAtTheFirstDifference(t *testing.T) {
+	one := trace{{1, "p: get a", nil}, {2, "p: create b", []byte("x")}, {2, "p: create a", nil}}
+	swapped := trace{one[0], one[2], one[1]}
+	if differs := one.sorted().differs(swapped.sorted()); differs != "" || one.sorted().hash() != swapped.sorted().hash() {
+		t.Errorf("the order of what is sent at the same moment makes a difference: %s", differs)
+	}
+	for want, other := range map[string]trace{
+		"2ns p: create b x, not 2ns p: create b y": {one[0], one[2], {2, "p: create b", []byte("y")}},
+		"2ns p: create b x, not 3ns p: create b x": {one[0], one[2], {3, "p: create b", []byte("x")}},
+		"it goes on with 2ns p: create b x":        {one[0], one[2]},
+		"it ends before 4ns p: get a ":             append(swapped, sending{4, "p: get a", nil}),
+	} {
+		if got := one.sorted().differs(other.sorted()); got != want || one.sorted().hash() == other.sorted().hash() {
+			t.Errorf("the difference is %q, want %q", got, want)
+		}
 	}
 }
 

@@ -32,11 +32,16 @@ func main() {
 	}
 }
 
+// repeat is of how many scenarios one is played twice, unless told otherwise.
+const repeat = 50
+
 // options are which scenarios are played.
 type options struct {
 	Seeds, First int
 	// Parallel is how many are played at a time, each by a process of its own.
 	Parallel int
+	// Repeat is of how many scenarios one is played twice, to see whether it comes out the same.
+	Repeat int
 	// replay is a scenario to be played instead, dir where those that fail are written.
 	replay, dir string
 	verbose     bool
@@ -47,6 +52,7 @@ func bind(flags *pflag.FlagSet, o *options) {
 	flags.IntVar(&o.Seeds, "seeds", 1000, "how many scenarios are drawn and played")
 	flags.IntVar(&o.First, "first", 1, "the seed of the first; the others follow it")
 	flags.IntVar(&o.Parallel, "parallel", runtime.NumCPU(), "how many are played at a time")
+	flags.IntVar(&o.Repeat, "repeat", repeat, "of how many scenarios one is played twice, to see whether it comes out the same")
 	flags.StringVar(&o.replay, "replay", "", "file with a scenario that is played instead")
 	flags.StringVar(&o.dir, "dir", "_output/faults", "directory for the scenarios that fail, and what is left of them once what does not matter is left out")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "with one scenario: what happens, and the scheduler's log, go to standard error")
@@ -56,8 +62,8 @@ func bind(flags *pflag.FlagSet, o *options) {
 // check complains about flags that make no sense.
 func (o *options) check() error {
 	switch {
-	case o.Seeds < 1, o.First < 0, o.Parallel < 1:
-		return fmt.Errorf("--seeds is %d, --first %d and --parallel %d: the first must be at least 0, the others 1", o.Seeds, o.First, o.Parallel)
+	case o.Seeds < 1, o.First < 0, o.Parallel < 1, o.Repeat < 1:
+		return fmt.Errorf("--seeds is %d, --first %d, --parallel %d and --repeat %d: the second must be at least 0, the others 1", o.Seeds, o.First, o.Parallel, o.Repeat)
 	case o.verbose && o.replay == "" && o.Seeds > 1:
 		return errors.New("--verbose goes with --replay FILE, or --seeds 1")
 	case o.out != "text" && o.out != "json":

@@ -6,11 +6,13 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math/rand"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -33,8 +35,12 @@ type outcome struct {
 	// Bound and Evicted are how many pods were.
 	Bound   int `json:"bound"`
 	Evicted int `json:"evicted"`
-	// Trace is equal for runs in which the scheduler sent the same requests at the same times.
+	// Trace is equal for plays in which the schedulers sent the same requests at the same times.
 	Trace uint64 `json:"trace"`
+	// Differs says where this play parted from the one before, if that was of the same scenario.
+	Differs string `json:"differs,omitempty"`
+
+	trace trace
 }
 
 // play lives a scenario, in a bubble with a time of its own.
@@ -50,6 +56,9 @@ func play(t *testing.T, s *scenario) (o outcome) {
 		o.Failure = err.Error()
 		return o
 	}
+	// Jitters and UUIDs are the same each time.
+	rand.Seed(int64(s.Seed)) //nolint:staticcheck // upstream draws from the source that all share
+	uuid.SetRand(rand.New(rand.NewSource(int64(s.Seed))))
 	synctest.Test(t, func(*testing.T) {
 		p, err := newPlay(s, conf)
 		if err != nil {
@@ -63,7 +72,8 @@ func play(t *testing.T, s *scenario) (o outcome) {
 		}
 		// What was sent may still be under way, and time stands still once this returns.
 		time.Sleep(time.Minute)
-		o.Bound, o.Evicted, o.Trace = len(p.world.api.Bound()), len(p.world.api.Disruptions()), p.wire.trace
+		o.Bound, o.Evicted, o.trace = len(p.world.api.Bound()), len(p.world.api.Disruptions()), p.wire.trace.sorted()
+		o.Trace = o.trace.hash()
 		o.Seen = maps.Clone(p.wire.hits)
 		maps.Copy(o.Seen, p.world.happened)
 	})

@@ -107,7 +107,7 @@ func (p *player) start() error {
 		level = "3"
 	}
 	// One goroutine runs at a time, and none is interrupted: as far as can be, a scenario comes out the same twice.
-	p.cmd.Env = append(os.Environ(), childVariable+"=1", logVariable+"="+level, "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,randautoseed=0")
+	p.cmd.Env = append(os.Environ(), childVariable+"=1", logVariable+"="+level, "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,randseednop=0")
 	p.cmd.Stderr = p.errors
 	// An interrupt at the terminal is for the parent.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	clientfeatures "k8s.io/client-go/features"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
@@ -79,7 +81,7 @@ type process struct {
 func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, name string, election bool) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{
-		line: &line{wire: w, dead: make(chan struct{})}, engine: engine.New(), cancel: cancel,
+		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: engine.New(), cancel: cancel,
 		leading: make(chan struct{}), lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	config := memory.Config(p.line)
@@ -161,6 +163,8 @@ func (p *process) kill(orphans bool) {
 // prepare starts what lives as long as the test process, which must not happen within a bubble.
 func prepare() {
 	command.SetFeatureDefaults()
+	// What a watch tells in the beginning, instead of a list, reaches handlers in the order of a map, and so the nodes the scheduler.
+	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{string(clientfeatures.WatchListClient): false}))
 	utilruntime.ReallyCrash = true
 	// The other handlers space errors out by a clock that is not the bubble's.
 	utilruntime.ErrorHandlers = nil

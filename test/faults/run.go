@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// repeated is of how many scenarios one is played twice, to see whether it comes out the same.
-	repeated = 50
 	// mostShrunk is how many failing scenarios are cut down in one run; that takes a few hundred plays each.
 	mostShrunk = 5
 	// complete is how many seeds have to see everything that can happen.
@@ -39,6 +37,8 @@ type found struct {
 	// Repeated is how many were played twice, and Same how many of these came out the same.
 	Repeated int `json:"repeated"`
 	Same     int `json:"same"`
+	// Differing says of the others where the second play parted from the first.
+	Differing map[string]string `json:"differing"`
 	// Bound and Evicted are how many pods were, Slowest is how long a cluster took to come to rest once nothing failed any more.
 	Bound   int      `json:"bound"`
 	Evicted int      `json:"evicted"`
@@ -50,7 +50,7 @@ type found struct {
 // run plays scenarios, some at a time.
 func run(ctx context.Context, program string, o options, progress io.Writer) (*found, error) {
 	began := time.Now()
-	all := &found{Failed: map[string]outcome{}, Seen: map[string]int{}, Turns: map[string]int{}}
+	all := &found{Failed: map[string]outcome{}, Seen: map[string]int{}, Turns: map[string]int{}, Differing: map[string]string{}}
 	var mu sync.Mutex
 	seeds := make(chan int)
 	workers, ctx := errgroup.WithContext(ctx)
@@ -72,7 +72,7 @@ func run(ctx context.Context, program string, o options, progress io.Writer) (*f
 			for seed := range seeds {
 				s := draw(uint64(seed))
 				played := []outcome{p.play(ctx, s)}
-				if seed%repeated == 0 && played[0].Failure == "" {
+				if seed%o.Repeat == 0 && played[0].Failure == "" {
 					played = append(played, p.play(ctx, s))
 				}
 				if err := ctx.Err(); err != nil {
@@ -110,8 +110,10 @@ func (f *found) add(played []outcome) {
 	o := played[0]
 	if len(played) > 1 {
 		f.Repeated++
-		if played[1].Trace == o.Trace {
+		if again := played[1]; again.Trace == o.Trace {
 			f.Same++
+		} else {
+			f.Differing[fmt.Sprintf("seed-%d", o.Seed)] = again.Differs
 		}
 	}
 	f.Played++

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
+	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
@@ -38,9 +40,8 @@ type wire struct {
 	vetoes func(*request.RequestInfo) error
 
 	mu sync.Mutex // guards what follows
-	// sent counts requests by kind, and by kind and object; hits counts the faults that came to pass.
-	sent map[string]int
-	hits map[string]int
+	// sent counts requests by who asks what, arrived by kind; hits counts the faults that came to pass.
+	sent, arrived, hits map[string]int
 	// healed: nothing fails any more.
 	healed bool
 	// second counts what has been asked of each object since the last look.
@@ -49,19 +50,22 @@ type wire struct {
 	watches map[*stream]bool
 	// stalled is until when nothing of a resource is delivered.
 	stalled map[string]time.Time
-	// trace is what has been sent when, for the comparison of two runs; the order of what is sent at the same moment does not count.
-	trace uint64
+	// trace is what has been sent when.
+	trace trace
 }
 
 func newWire(s *scenario, server *memory.Server) *wire {
 	return &wire{
-		s: s, server: server, began: time.Now(), sent: map[string]int{}, hits: map[string]int{}, second: map[string]int{}, watches: map[*stream]bool{}, stalled: map[string]time.Time{},
+		s: s, server: server, began: time.Now(), sent: map[string]int{}, arrived: map[string]int{}, hits: map[string]int{}, second: map[string]int{},
+		watches: map[*stream]bool{}, stalled: map[string]time.Time{},
 	}
 }
 
 // line is the connection of one process, which ends with it.
 type line struct {
 	*wire
+	// name is that of the process.
+	name string
 	// dead is closed when the process is; orphans: what it had sent by then still arrives.
 	dead    chan struct{}
 	orphans bool
@@ -94,13 +98,14 @@ func (w *wire) pick(what string, nth, of int) int {
 	return int((h.Sum64() >> 7) % uint64(of))
 }
 
-// latency is how long a request or a piece of news takes: some milliseconds, now and then much more.
+// latency is how long a request or a piece of news takes: some milliseconds, now and then much more. No two arrive at the same moment, or
+// chance would decide who comes first: timers of a bubble that end together fire in any order.
 func (w *wire) latency(what string, nth int) time.Duration {
 	most := 4
 	if w.s.Slow {
 		most = []int{4, 4, 4, 4, 4, 4, 4, 50, 50, 1000}[w.pick("slow "+what, nth, 10)]
 	}
-	return time.Duration(1000+w.pick(what, nth, most*1000)) * time.Microsecond
+	return time.Millisecond + time.Duration(w.pick(what, nth, most*int(time.Millisecond)))
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -116,15 +121,21 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if info.Subresource != "" {
 		kind += "/" + info.Subresource
 	}
-	// What is sent at the same moment comes in any order: so latencies go by what is asked of which objects.
-	object := fmt.Sprintf("%s %s%s", kind, info.Name, r.URL.Query().Get("fieldSelector"))
-	nth, fault := l.count(kind, object)
-	there, back := l.latency(object, nth), l.latency("answer to "+object, nth)
-	if fault == held {
-		there = 20 * time.Second
-	}
-	if err := l.travel(r.Context(), there); err != nil {
+	object, body, err := describe(r, info, kind)
+	if err != nil {
 		return nil, err
+	}
+	nth := l.count(object, body)
+	// What is sent at the same moment comes in any order: so latencies go by who asks what of which object.
+	mine := l.name + ": " + object
+	if err := l.travel(r.Context(), l.latency(mine, nth)); err != nil {
+		return nil, err
+	}
+	fault := l.strike(kind)
+	if fault == held {
+		if err := l.travel(r.Context(), 20*time.Second); err != nil {
+			return nil, err
+		}
 	}
 	if l.parted() {
 		return nil, errCut
@@ -137,7 +148,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(l.lost(fault), l.travel(r.Context(), back))
+	err = errors.Join(l.lost(fault), l.travel(r.Context(), l.latency("answer to "+mine, nth)))
 	if err == nil && l.parted() {
 		err = errCut
 	}
@@ -146,35 +157,61 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if info.Verb == "watch" {
-		response.Body = l.follow(r.Context(), info.Resource, fmt.Sprintf("news of %s, the %dth", object, nth), response.Body)
+		response.Body = l.follow(r.Context(), info.Resource, fmt.Sprintf("news of %s, the %dth", mine, nth), response.Body)
 	}
 	return response, nil
 }
 
-// count numbers a request among those like it, and says what fault hits it as one of its kind.
-func (w *wire) count(kind, object string) (nth int, fault string) {
+// describe says what a request asks of which object, and what it sends.
+func describe(r *http.Request, info *request.RequestInfo, kind string) (object string, body []byte, err error) {
+	name := info.Name
+	if !info.IsResourceRequest {
+		name = info.Path
+	}
+	query := r.URL.Query()
+	object = fmt.Sprintf("%s %s%s%s", kind, name, query.Get("fieldSelector"), query.Get("labelSelector"))
+	if info.APIGroup == coscheduling.SchemeGroupVersion.Group {
+		object += " of " + info.APIGroup
+	}
+	if r.Body == nil {
+		return object, nil, nil
+	}
+	body, err = io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return object, body, err
+}
+
+// count notes that a request is sent, and numbers it among those that ask the same.
+func (l *line) count(object string, body []byte) (nth int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.second[object]++
+	mine := l.name + ": " + object
+	nth = l.sent[mine]
+	l.sent[mine]++
+	l.trace = append(l.trace, sending{time.Since(l.began), mine, body})
+	if verbose {
+		klog.Background().Info("Request", "process", l.name, "object", object)
+	}
+	return nth
+}
+
+// strike says what fault hits a request that arrives, as one of its kind.
+func (w *wire) strike(kind string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	nth, ofKind := w.sent[object], w.sent[kind]
-	w.sent[object]++
-	w.second[object]++
-	w.sent[kind]++
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %s", time.Since(w.began), object)
-	w.trace += h.Sum64()
-	if verbose {
-		klog.Background().Info("Request", "object", object)
-	}
+	nth := w.arrived[kind]
+	w.arrived[kind]++
 	if w.healed {
-		return nth, ""
+		return ""
 	}
 	for _, o := range w.s.Faults {
-		if o.Request == kind && o.Nth == ofKind {
+		if o.Request == kind && o.Nth == nth {
 			w.hits[o.Kind+" at "+kind]++
-			return nth, o.Kind
+			return o.Kind
 		}
 	}
-	return nth, ""
+	return ""
 }
 
 // mostASecond is how often the same may be asked of an object in a second, by all processes together; client-go repeats some requests.

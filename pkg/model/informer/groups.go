@@ -6,6 +6,8 @@ package informer
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,7 +99,8 @@ func whenServed(ctx context.Context, finder discovery.ServerResourcesInterface, 
 func lookForGroups(ctx context.Context, finder discovery.ServerResourcesInterface, unwatched map[string]func() error) (sure bool, err error) {
 	logger := klog.FromContext(ctx)
 	sure = true
-	for version, watch := range unwatched {
+	for _, version := range slices.Sorted(maps.Keys(unwatched)) {
+		watch := unwatched[version]
 		switch _, err := finder.ServerResourcesForGroupVersion(version); {
 		case apierrors.IsNotFound(err):
 			logger.V(2).Info("Group API is not served yet", "groupVersion", version)

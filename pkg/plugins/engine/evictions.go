@@ -389,6 +389,7 @@ func (ev *Evictions) overdue() []model.JobKey {
 			keys = append(keys, key)
 		}
 	}
+	slices.SortFunc(keys, model.JobKey.Compare)
 	return keys
 }
 

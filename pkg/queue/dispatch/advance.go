@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,6 +102,10 @@ func (d *Dispatcher) tellNow() {
 }
 
 func (d *Dispatcher) send(out outgoing) {
+	// They were collected in no order. Of those about the same job the later one is the last.
+	slices.SortStableFunc(out.admissions, func(a, b admission) int { return a.job.Compare(b.job) })
+	slices.SortStableFunc(out.troubles, func(a, b Trouble) int { return a.Job.Compare(b.Job) })
+	slices.SortStableFunc(out.reports, func(a, b report) int { return a.job.Compare(b.job) })
 	for _, f := range out.faults {
 		d.cfg.Fault(f.queue, f.reason)
 	}
