@@ -106,7 +106,7 @@ func (t *Trial) relate(h *holder) {
 		return
 	}
 	h.apart = []*account.Queue{h.queue}
-	if t.accounts.Mode() == account.Hierarchy {
+	if t.accounts.Mode() == account.Hierarchy && !t.court.completes() {
 		h.apart, h.distance = h.queue.Apart(t.own.queue), t.own.queue.Distance(h.queue)
 	}
 	h.stays, h.until = t.relation(h)
@@ -117,7 +117,7 @@ func (t *Trial) relation(h *holder) (why string, until time.Time) {
 	if h.job.Group == nil && h.job.Key.Source != model.FromPod {
 		return whyNoGroup, until
 	}
-	if t.court.ofGangs() {
+	if t.court.ofGangs() || t.court.completes() {
 		if h.job.Key == t.own.job.Key {
 			return whySelf, until
 		}
@@ -127,7 +127,7 @@ func (t *Trial) relation(h *holder) (why string, until time.Time) {
 	}
 	same := h.job.Queue == t.own.job.Queue
 	switch inside := t.court.inside(); {
-	case inside && same:
+	case same && (inside || t.court.completes()):
 		return "", until
 	case inside:
 		return whyOtherQueue, until
@@ -179,7 +179,7 @@ func (t *Trial) Candidate(v model.Victim) string {
 	switch v.Task.Status {
 	case model.Running:
 	case model.Bound:
-		if !t.court.inside() {
+		if !t.court.inside() && !t.court.completes() {
 			return whyNotRunning
 		}
 	case model.Releasing:
