@@ -28,7 +28,7 @@ type EvictionWorld struct {
 	// Refused returns until when a pod is left alone because the API server refused its eviction; zero when it is not.
 	Refused func(uid types.UID) time.Time
 	// Lapses tells from when on broken gangs go as a whole, whatever their minimum. The others are protected by it.
-	Lapses map[model.JobKey]time.Time
+	Lapses Lapses
 }
 
 // Trial answers who may be evicted for one job, the beneficiary, as of when it was made and with what was taken and
