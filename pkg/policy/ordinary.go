@@ -31,12 +31,11 @@ func (o *Ordinary) Broken(job *model.Job) bool { return o.gangs && reached(o.lap
 // Spare returns those of some tasks of a job that may go, all of them together: of a gang those that it has beyond its minimums, the one
 // that goes last first. Who is about to leave anyway may be counted on. Of a gang whose PodGroup does not exist nobody knows the minimum.
 func (o *Ordinary) Spare(job *model.Job, tasks []*model.Task) []*model.Task {
-	alone := job.Min() <= 1 && job.Counts.Total() == 1
 	switch {
-	case job.Group == nil && job.Key.Source != model.FromPod:
-		return nil
-	case !o.gangs, alone, o.Broken(job):
+	case !o.gangs, job.Key.Source == model.FromPod, o.Broken(job):
 		return tasks
+	case job.Group == nil:
+		return nil
 	}
 	left := job.Left()
 	var spare []*model.Task
