@@ -128,6 +128,13 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 	return d.cfg.Policies.Trial(action, job, world)
 }
 
+// Ordinary tells whom pods of other profiles may preempt.
+func (d *Dispatcher) Ordinary() *policy.Ordinary {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cfg.Policies.Ordinary(d.cfg.Clock.Now(), d.lapses())
+}
+
 // Shelter tells whom the policies protect from being evicted for nobody's sake.
 func (d *Dispatcher) Shelter(world policy.EvictionWorld) *policy.Shelter {
 	d.mu.Lock()
