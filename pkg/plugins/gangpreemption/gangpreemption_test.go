@@ -98,7 +98,7 @@ func gone(t *testing.T, file string, change func(*schedulerconfig.KubeSchedulerC
 		there[p.Name] = true
 	}
 	var left []string
-	for _, line := range strings.Split(file, "\n") {
+	for line := range strings.SplitSeq(file, "\n") {
 		name, ok := strings.CutPrefix(line, "metadata: {name: ")
 		if name, _, _ = strings.Cut(strings.TrimSuffix(name, "}"), ","); ok && !strings.HasPrefix(name, "system") && (strings.Count(name, "-") == 2 || strings.HasPrefix(name, "plain")) && !there[name] {
 			left = append(left, name)
@@ -109,7 +109,6 @@ func gone(t *testing.T, file string, change func(*schedulerconfig.KubeSchedulerC
 
 // TestWhomOrdinaryPodsPreempt plays it with the plugin, and with upstream's own in its place, which must come out differently.
 func TestWhomOrdinaryPodsPreempt(t *testing.T) {
-	t.Parallel()
 	whole := group("whole", 2, "") + member("whole-w-0", "n1", "''") + member("whole-w-1", "n1", "''")
 	for name, tc := range map[string]struct {
 		file string
