@@ -18,13 +18,16 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// The actions that evict; the names but for the last are Volcano's. Shuffle and Release have no beneficiary, and their decisions no members.
+// The actions that evict; the names but for the last two are Volcano's. Shuffle and Release have no beneficiary, and their decisions no
+// members.
 const (
 	Preempt     = string(config.Preempt)
 	Reclaim     = string(config.Reclaim)
 	GangPreempt = string(config.GangPreempt)
 	GangReclaim = string(config.GangReclaim)
 	Shuffle     = string(config.Shuffle)
+	// Complete has broken gangs give way to the one that is completed first.
+	Complete = string(config.Complete)
 	// Release gives back what a gang holds that was never whole.
 	Release = "release"
 )

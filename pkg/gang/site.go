@@ -41,7 +41,8 @@ type sites struct {
 }
 
 // cost orders sites: nearer queues, fewer whole jobs that are of use, lower priority, fewer victims, queues that go first, less work lost.
-// Upstream orders by budget violations, priority, number and start time; budgets are not violated here.
+// Where only broken gangs go, with which nothing is lost, the order of victims decides. Upstream orders by budget violations, priority,
+// number and start time; budgets are not violated here.
 type cost struct {
 	distance, whole int
 	priority        int32
@@ -50,6 +51,9 @@ type cost struct {
 	dearest model.Victim
 	// lost is how long the victims have run, together.
 	lost time.Duration
+	// broken is the victim of broken gangs that goes last; the others above do not count it. Scraps counts them.
+	broken model.Victim
+	scraps int
 }
 
 func (e *evictor) compare(a, b *site) int {
@@ -64,7 +68,7 @@ func (e *evictor) compare(a, b *site) int {
 	case c != 0:
 		return c
 	case x.Task == nil || y.Task == nil:
-		return cmp.Compare(a.node, b.node)
+		return cmp.Or(e.trial.Compare(a.cost.broken, b.cost.broken), cmp.Compare(a.cost.scraps, b.cost.scraps), cmp.Compare(a.node, b.node))
 	case x.Job.Queue != y.Job.Queue:
 		return e.trial.Compare(x, y)
 	}
@@ -77,7 +81,10 @@ func (e *evictor) costOf(units []unit) cost {
 	for _, u := range units {
 		c.distance = max(c.distance, e.trial.Distance(u.victims[0]))
 		if e.trial.Lapsed(u.victims[0].Job) {
-			// Nothing is lost with it.
+			c.scraps += len(u.victims)
+			if last := u.dearest(); c.broken.Task == nil || e.trial.Compare(c.broken, last) < 0 {
+				c.broken = last
+			}
 			continue
 		}
 		if u.whole {

@@ -138,9 +138,6 @@ func scaled(said string, total int) (int, error) {
 	return intstr.GetScaledValueFromIntOrPercent(&value, total, true)
 }
 
-// RoleMinimums are the role minimums in force, none if their sum is above minMember; never to be changed.
-func (j *Job) RoleMinimums() map[string]int { return j.roleMins() }
-
 // Placed is the number of tasks on nodes, those that terminate left out.
 func (j *Job) Placed() int { return j.Counts.Ready() - j.Counts.ByStatus[Succeeded] }
 

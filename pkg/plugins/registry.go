@@ -20,6 +20,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/gangpreemption"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/networktopology"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
@@ -42,6 +43,7 @@ var table = []struct {
 	{deviceshare.Name, func(e *engine.Engine) runtime.PluginFactory { return deviceshare.New(e) }},
 	{extender.Name, func(e *engine.Engine) runtime.PluginFactory { return extender.New(e) }},
 	{gang.Name, func(e *engine.Engine) runtime.PluginFactory { return gang.New(e) }},
+	{gangpreemption.Name, func(e *engine.Engine) runtime.PluginFactory { return gangpreemption.New(e) }},
 	{mostrequested.Name, func(*engine.Engine) runtime.PluginFactory { return mostrequested.New }},
 	{networktopology.Name, func(e *engine.Engine) runtime.PluginFactory { return networktopology.New(e) }},
 	{nodegroup.Name, func(e *engine.Engine) runtime.PluginFactory { return nodegroup.New(e) }},

@@ -4,6 +4,8 @@
 package plugins_test
 
 import (
+	"context"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
@@ -29,6 +32,11 @@ import (
 // start builds a scheduler from a configuration file, as the command does, and returns why it would not start.
 func start(t *testing.T, file string) error {
 	t.Helper()
+	return startWith(klog.NewContext(t.Context(), klog.Logger{}), t, file)
+}
+
+func startWith(ctx context.Context, t *testing.T, file string) error {
+	t.Helper()
 	object, _, err := scheme.Codecs.UniversalDecoder().Decode([]byte(file), nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +45,7 @@ func start(t *testing.T, file string) error {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
 	client := fake.NewClientset()
-	_, err = scheduler.New(klog.NewContext(t.Context(), klog.Logger{}), client, scheduler.NewInformerFactory(client, 0, nil), nil,
+	_, err = scheduler.New(ctx, client, scheduler.NewInformerFactory(client, 0, nil), nil,
 		profile.NewRecorderFactory(events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})),
 		scheduler.WithKubeConfig(&rest.Config{Host: server.URL}),
 		scheduler.WithProfiles(object.(*schedulerconfig.KubeSchedulerConfiguration).Profiles...),
@@ -208,6 +216,40 @@ func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), want) {
 					t.Errorf("error is %v, want one that says %q", err, want)
 				}
+			}
+		})
+	}
+}
+
+// TestPlainPreemptionBesideABatchProfileIsWarnedOf: once for each profile, with what to change.
+func TestPlainPreemptionBesideABatchProfileIsWarnedOf(t *testing.T) {
+	const sorts = "    queueSort:\n      enabled: [{name: BatchQueue}]\n      disabled: [{name: PrioritySort}]\n"
+	const instead = "    multiPoint:\n      enabled: [{name: GangPreemption}]\n      disabled: [{name: DefaultPreemption}]\n"
+	for name, tc := range map[string]struct {
+		file string
+		want int
+	}{
+		"two such profiles":       {whole + "- schedulerName: plain\n  plugins:\n" + sorts + "- schedulerName: other\n  plugins:\n" + sorts, 2},
+		"GangPreemption":          {whole + "- schedulerName: plain\n  plugins:\n" + instead + sorts, 0},
+		"a batch profile alone":   {whole, 0},
+		"no batch profile at all": {strings.Split(whole, "- schedulerName")[0] + "- schedulerName: plain\n  plugins:\n" + sorts, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+			if err := startWith(klog.NewContext(t.Context(), logger), t, tc.file); err != nil {
+				t.Fatal(err)
+			}
+			warned := 0
+			for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+				if strings.Contains(entry.Message, "preempt single members of gangs") {
+					warned++
+					if text := fmt.Sprint(entry.WithKVList, entry.ParameterKVList); !strings.Contains(text, "GangPreemption") || !strings.Contains(text, "plain") && !strings.Contains(text, "other") {
+						t.Errorf("it does not say which profile, or what to change: %s", text)
+					}
+				}
+			}
+			if warned != tc.want {
+				t.Errorf("%d warnings, want %d", warned, tc.want)
 			}
 		})
 	}

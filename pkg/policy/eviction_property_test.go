@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -343,4 +344,63 @@ func TestATrialStandsOnItsOwn(t *testing.T) {
 			t.Fatal("the order changed")
 		}
 	})
+}
+
+// TestOfTwoBrokenGangsOnlyOneGivesWay: whichever gang is to be completed first, in whatever state of the others, no gangs give way to each
+// other in a circle, and nobody that is not broken gives way at all.
+func TestOfTwoBrokenGangsOnlyOneGivesWay(t *testing.T) {
+	yielding := 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := crowd(t)
+		for _, key := range d.keys {
+			d.groups[key].MinMember = rapid.IntRange(1, 6).Draw(t, "minimum")
+		}
+		set, state := d.make(t, nil, nil)
+		world := d.world()
+		world.Lapses = map[model.JobKey]time.Time{}
+		for _, key := range d.keys {
+			if state.Job(key).Partial() {
+				world.Lapses[key] = epoch
+			}
+		}
+		before := map[model.JobKey][]model.JobKey{}
+		for _, key := range d.keys {
+			tr := set.Trial(config.Complete, state.Job(key), world)
+			for _, v := range d.victimsOf(state) {
+				if decide(tr, v) != "" {
+					continue
+				}
+				if !v.Job.Partial() || !tr.Lapsed(v.Job) {
+					t.Fatalf("%s gives way to %s, and is not broken", v.Job.Key, key)
+				}
+				before[key] = append(before[key], v.Job.Key)
+				yielding++
+			}
+		}
+		for _, key := range d.keys {
+			if reaches(before, before[key], key) {
+				t.Fatalf("%s gives way to itself in the end: %v", key, before)
+			}
+		}
+	})
+	if yielding == 0 {
+		t.Fatal("nobody gives way")
+	}
+}
+
+// reaches reports whether a job is among some, or among those who give way to them, and so on.
+func reaches(before map[model.JobKey][]model.JobKey, from []model.JobKey, key model.JobKey) bool {
+	seen := map[model.JobKey]bool{}
+	for len(from) > 0 {
+		next := from[0]
+		from = from[1:]
+		if next == key {
+			return true
+		}
+		if !seen[next] {
+			seen[next] = true
+			from = append(from, before[next]...)
+		}
+	}
+	return false
 }

@@ -35,6 +35,10 @@ func TestCircles(t *testing.T) {
 	golden.Walk(t, "circles", map[string]func(*golden.Case) string{"trial": trial})
 }
 
+func TestWhoGivesWay(t *testing.T) {
+	golden.Walk(t, "completion", map[string]func(*golden.Case) string{"trial": trial})
+}
+
 func TestVictimOrder(t *testing.T) {
 	golden.Walk(t, "victims", map[string]func(*golden.Case) string{"trial": trial})
 }

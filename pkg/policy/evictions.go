@@ -70,6 +70,14 @@ type court struct {
 	byPriority bool
 }
 
+// completion is the court of the action complete. Whoever switches a guard off for one kind of action only has it asked here.
+func completion() court {
+	return court{action: config.Complete, selectors: []rule{selectYielding}, chosenBy: []string{"the order of broken gangs"}}
+}
+
+// completes reports whether broken gangs give way to another one: the order of jobs alone decides, whatever their queues.
+func (c *court) completes() bool { return c.action == config.Complete }
+
 // inside reports whether the action stays in the beneficiary's queue.
 func (c *court) inside() bool { return c.action == config.Preempt || c.action == config.GangPreempt }
 
@@ -90,6 +98,8 @@ type evictions struct {
 	claimants []claimant
 	// shelter has the guards that are asked when nobody is to have the room.
 	shelter court
+	// completion is how broken gangs give way.
+	completion court
 	// starvers are those of the first tier that has any; starved: that tier has been read.
 	starvers []starver
 	starved  bool
@@ -97,6 +107,7 @@ type evictions struct {
 
 // configure reads what actions there are, and their arguments.
 func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList) {
+	e.completion = completion()
 	for _, action := range []config.Action{config.Preempt, config.Reclaim, config.GangPreempt, config.GangReclaim} {
 		c := &court{action: action}
 		if c.ofGangs() {
@@ -124,6 +135,9 @@ func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList
 
 // court returns how an action judges; nil for one that evicts nobody.
 func (e *evictions) court(action config.Action) *court {
+	if action == config.Complete {
+		return &e.completion
+	}
 	if i := slices.IndexFunc(e.courts, func(c *court) bool { return c.action == action }); i >= 0 {
 		return e.courts[i]
 	}
@@ -153,19 +167,22 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 	if p.Enabled(config.EnableVictim) {
 		e.shelter.protect(policy)
 	}
+	if p.Enabled(config.EnablePreemptable) || p.Enabled(config.EnableReclaimable) {
+		e.completion.protect(policy)
+	}
 	enter(&e.claimants, policy, p.Enabled(config.EnablePreemptive))
 	if !e.starved {
 		enter(&e.starvers, policy, p.Enabled(config.EnableJobStarving))
 	}
 }
 
-// protect enters a policy as a guard whatever the action.
+// protect enters a policy as a guard whatever the action. The minimum of a broken gang is no reason for it not to give way.
 func (c *court) protect(policy any) {
 	if g, ok := policy.(guard); ok {
 		c.guards = append(c.guards, g.guard)
 	}
 	if _, ok := policy.(gang); ok {
-		c.gangs = true
+		c.gangs = !c.completes()
 	}
 }
 

@@ -143,24 +143,17 @@ func (priority) starving(job *model.Job) bool { return job.Counts.Placeable() > 
 // where whole jobs do not go may it lose some. Volcano lets it lose some always. A gang that has been broken for too long goes as a whole
 // by any action.
 func (t *Trial) keepsMinimum(h *holder, role string, more int) string {
-	if t.court.ofGangs() && (t.court.whole && h.placed == more || h.broken && !t.court.whole) || h.lapsed(t.world.Now) && h.placed == more {
+	if t.court.ofGangs() && (t.court.whole && h.left.Placed == more || h.broken && !t.court.whole) || h.lapsed(t.world.Now) && h.left.Placed == more {
 		return ""
 	}
 	if h.lapses.After(t.world.Now) {
 		t.refusedUntil(h.lapses)
 	}
-	if h.ready-more < h.job.Min() {
+	switch h.left.Without(role, more) {
+	case model.LacksTasks:
 		return whyMinimum
-	}
-	for i := range h.roles {
-		r := &h.roles[i]
-		left := r.ready
-		if r.name == role {
-			left -= more
-		}
-		if left < r.least {
-			return whyRole
-		}
+	case model.LacksRole:
+		return whyRole
 	}
 	return ""
 }

@@ -4,8 +4,6 @@
 package policy
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,13 +36,12 @@ type holder struct {
 	held resource.Vector
 	// leaf names the job in the tree of hierarchical drf.
 	leaf string
-	// ready tasks count toward the minimum, placed ones are on nodes, taken ones were. broken: the job was below a minimum
-	// to begin with.
-	ready, placed, taken int
-	broken               bool
+	// left is who is not taken, taken how many are. broken: the job was below a minimum to begin with.
+	left   model.Left
+	taken  int
+	broken bool
 	// lapses is from when on a broken gang goes as a whole; zero for never.
 	lapses time.Time
-	roles  []roleLeft
 	// atOnce is how many may be taken as far as the PodGroup goes; revocable: some waiting task may be evicted, or run on
 	// revocable nodes. Only tdm asks.
 	atOnce    int
@@ -52,12 +49,6 @@ type holder struct {
 	distance  int
 	// apart are the queues that the job is in and the beneficiary is not.
 	apart []*account.Queue
-}
-
-// roleLeft is what is left of a role that has a minimum.
-type roleLeft struct {
-	name         string
-	ready, least int
 }
 
 // holder returns the state of a job.
@@ -79,21 +70,11 @@ func (t *Trial) holder(job *model.Job) *holder {
 func (t *Trial) admit(job *model.Job) *holder {
 	h := &holder{
 		job: job, ranked: t.Rank(job), queue: t.accounts.Queue(job.Queue), held: job.Usage.Allocated.Clone(),
-		ready: job.Counts.Ready(), placed: job.Placed(), broken: !job.Started(), atOnce: job.EvictableAtOnce(),
-	}
-	if job.Partial() && job.Counts.Nominated == 0 {
-		h.lapses = t.world.Lapses[job.Key]
+		left: job.Left(), broken: !job.Started(), atOnce: job.EvictableAtOnce(), lapses: t.world.Lapses.of(job),
 	}
 	if h.queue == nil {
 		h.queue = &account.Queue{Name: job.Queue}
 	}
-	for name, least := range job.RoleMinimums() {
-		if least > 0 {
-			c := job.Role(name)
-			h.roles = append(h.roles, roleLeft{name: name, ready: c.Ready(), least: least})
-		}
-	}
-	slices.SortFunc(h.roles, func(a, b roleLeft) int { return cmp.Compare(a.name, b.name) })
 	if t.tree != nil {
 		h.leaf = leafOf(job.Key)
 	}
@@ -106,7 +87,7 @@ func (t *Trial) relate(h *holder) {
 		return
 	}
 	h.apart = []*account.Queue{h.queue}
-	if t.accounts.Mode() == account.Hierarchy {
+	if t.accounts.Mode() == account.Hierarchy && !t.court.completes() {
 		h.apart, h.distance = h.queue.Apart(t.own.queue), t.own.queue.Distance(h.queue)
 	}
 	h.stays, h.until = t.relation(h)
@@ -117,7 +98,7 @@ func (t *Trial) relation(h *holder) (why string, until time.Time) {
 	if h.job.Group == nil && h.job.Key.Source != model.FromPod {
 		return whyNoGroup, until
 	}
-	if t.court.ofGangs() {
+	if t.court.ofGangs() || t.court.completes() {
 		if h.job.Key == t.own.job.Key {
 			return whySelf, until
 		}
@@ -127,7 +108,7 @@ func (t *Trial) relation(h *holder) (why string, until time.Time) {
 	}
 	same := h.job.Queue == t.own.job.Queue
 	switch inside := t.court.inside(); {
-	case inside && same:
+	case same && (inside || t.court.completes()):
 		return "", until
 	case inside:
 		return whyOtherQueue, until
@@ -157,14 +138,8 @@ func (t *Trial) shelteredBy(q *account.Queue) (why string, until time.Time) {
 
 // count counts n tasks like this one as back.
 func (h *holder) count(task *model.Task, n int) {
-	h.ready += n
-	h.placed += n
+	h.left.Count(task, n)
 	h.taken -= n
-	for i := range h.roles {
-		if h.roles[i].name == task.Role {
-			h.roles[i].ready += n
-		}
-	}
 	h.held.AddTimes(task.Request, int64(n))
 }
 
@@ -179,7 +154,7 @@ func (t *Trial) Candidate(v model.Victim) string {
 	switch v.Task.Status {
 	case model.Running:
 	case model.Bound:
-		if !t.court.inside() {
+		if !t.court.inside() && !t.court.completes() {
 			return whyNotRunning
 		}
 	case model.Releasing:
@@ -212,7 +187,7 @@ func (t *Trial) WholeJobs() bool { return t.court.ofGangs() && t.court.whole }
 // to be of use.
 func (t *Trial) Lapsed(job *model.Job) bool { return t.holder(job).lapsed(t.world.Now) }
 
-func (h *holder) lapsed(now time.Time) bool { return !h.lapses.IsZero() && !h.lapses.After(now) }
+func (h *holder) lapsed(now time.Time) bool { return reached(h.lapses, now) }
 
 // refusedUntil remembers when somebody who was refused might not be.
 func (t *Trial) refusedUntil(until time.Time) {

@@ -26,6 +26,7 @@ const (
 	whyAboveDue     = "a queue above it would fall below what it deserves"
 	whyGuarantee    = "its queue would fall below its guarantee"
 	whyEqualFooting = "neither its queue nor this one deserves what is asked for"
+	whyFirst        = "its gang is not broken, or is to be completed first"
 )
 
 // shareSlack is by how much a share may differ from another and be the same (Volcano pkg/scheduler/plugins/drf/drf.go,
@@ -68,6 +69,15 @@ func dominantWithout(v, without resource.Vector, whole resource.Portion) float64
 		}
 	}
 	return share
+}
+
+// selectYielding chooses broken gangs that come after the beneficiary in the order of jobs. That order is total: of any two gangs only one
+// can give way to the other.
+func selectYielding(t *Trial, _ model.Victim, h *holder) string {
+	if h.lapsed(t.world.Now) && t.CompareJobs(t.own.ranked, h.ranked) < 0 {
+		return ""
+	}
+	return whyFirst
 }
 
 // selectAcross chooses tasks of queues that stay ahead of the beneficiary's in the tree, if it gets what it asks for.

@@ -28,7 +28,7 @@ type EvictionWorld struct {
 	// Refused returns until when a pod is left alone because the API server refused its eviction; zero when it is not.
 	Refused func(uid types.UID) time.Time
 	// Lapses tells from when on broken gangs go as a whole, whatever their minimum. The others are protected by it.
-	Lapses map[model.JobKey]time.Time
+	Lapses Lapses
 }
 
 // Trial answers who may be evicted for one job, the beneficiary, as of when it was made and with what was taken and
@@ -143,9 +143,9 @@ func (t *Trial) taskPriority() int32 {
 }
 
 // Entitled says why the beneficiary's queue may not take so much from other queues, on top of what it holds; the zero
-// Reason when it may, and for actions inside the queue.
+// Reason when it may, and for actions that do not go by queues.
 func (t *Trial) Entitled(need resource.Vector) model.Reason {
-	if t.court.inside() {
+	if t.court.inside() || t.court.completes() {
 		return model.Reason{}
 	}
 	return t.rules.entitled(t.own.queue, t.own.job, need)
@@ -270,7 +270,7 @@ func (t *Trial) enter(h *holder) {
 // Compare is the order in which victims are tried, negative when a is evicted first: those of queues that are nearer in
 // the tree, of the queue that goes last, of the job that goes last, and of a job the task that goes last. Tasks of a job
 // that policies treat alike go by the index in their names, the highest first, then by age, the youngest first, then by
-// UID. It is a strict order, and does not change while victims are taken. Source: Volcano's VictimQueueOrder and victim
+// UID. Where broken gangs give way only the order of jobs counts. It is a strict order, and does not change while victims are taken. Source: Volcano's VictimQueueOrder and victim
 // heap (reference section 3.5). There tasks of jobs that policies treat alike are ordered as if they were of one job, so
 // that all of these jobs lose some; here the youngest job is broken up first.
 func (t *Trial) Compare(a, b model.Victim) int {
@@ -278,6 +278,7 @@ func (t *Trial) Compare(a, b model.Victim) int {
 		x := t.holder(a.Job)
 		y := t.holder(b.Job)
 		switch {
+		case t.court.completes():
 		case x.distance != y.distance:
 			return cmp.Compare(x.distance, y.distance)
 		case x.queue.Name != y.queue.Name:

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -54,6 +55,10 @@ func (t Taking) beneficiary() string {
 func (t Taking) cause() string {
 	if t.forNobody() {
 		return fmt.Sprintf("because of %s: %s", t.Action, t.Why)
+	}
+	if t.Action == string(config.Complete) {
+		return fmt.Sprintf("because of %s: its gang is broken, and so is %s in queue %s, which is to be completed first and needs its room",
+			t.Action, t.beneficiary(), t.Queue)
 	}
 	return fmt.Sprintf("because of %s: %s in queue %s needs its room", t.Action, t.beneficiary(), t.Queue)
 }

@@ -43,7 +43,7 @@ func TestBatchProfileRunsPluginsInOrder(t *testing.T) {
 	}
 }
 
-func TestOrdinaryProfileDiffersFromUpstreamInItsQueueOnly(t *testing.T) {
+func TestOrdinaryProfileDiffersFromUpstreamInItsQueueAndInWhomItPreempts(t *testing.T) {
 	profile := profiles(t, "config/scheduler-config.yaml")["default-scheduler"]
 	run := expand(t, profile)
 	for point, set := range map[string]schedulerconfig.PluginSet{"preFilter": run.PreFilter, "reserve": run.Reserve, "bind": run.Bind} {
@@ -51,8 +51,8 @@ func TestOrdinaryProfileDiffersFromUpstreamInItsQueueOnly(t *testing.T) {
 			t.Errorf("%s runs %q, want no Gang", point, got)
 		}
 	}
-	if got := pluginNames(run.PostFilter); !slices.Contains(got, names.DefaultPreemption) {
-		t.Errorf("postFilter runs %q, want DefaultPreemption", got)
+	if got := pluginNames(run.PostFilter); !slices.Equal(got, []string{"GangPreemption"}) {
+		t.Errorf("postFilter runs %q, want GangPreemption alone", got)
 	}
 }
 
@@ -90,7 +90,7 @@ func expand(t *testing.T, profile *schedulerconfig.KubeSchedulerProfile) *schedu
 		case "BatchQueue", "Gang":
 		case names.PrioritySort:
 			registry[plugin.Name] = factory(&queuePlugin{name: plugin.Name})
-		case names.DefaultPreemption, "Reclaim":
+		case names.DefaultPreemption, "Reclaim", "GangPreemption":
 			registry[plugin.Name] = factory(&preemptionPlugin{name: plugin.Name})
 		default:
 			registry[plugin.Name] = factory(&cyclePlugin{name: plugin.Name})

@@ -56,6 +56,10 @@ const (
 	Shuffle     Action = "shuffle"
 )
 
+// Complete is the action by which broken gangs give way to the one that is completed first. It is nobody's to configure: it comes before
+// any action that evicts.
+const Complete Action = "complete"
+
 // Evicts reports whether the action has pods evicted to make room for others.
 func (a Action) Evicts() bool {
 	switch a {

@@ -34,6 +34,19 @@ const (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
+// GangPreemptionArgs are the arguments of the plugin GangPreemption: those of upstream's DefaultPreemption. The greater of the two numbers
+// counts; one of them is more than 0.
+type GangPreemptionArgs struct {
+	metav1.TypeMeta
+
+	// MinCandidateNodesPercentage is on how many of the nodes victims are looked for at least, in percent; 0 to 100.
+	MinCandidateNodesPercentage int32
+	// MinCandidateNodesAbsolute is on how many nodes victims are looked for at least; at least 0.
+	MinCandidateNodesAbsolute int32
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
 // ReclaimArgs are the arguments of the plugin Reclaim.
 type ReclaimArgs struct {
 	metav1.TypeMeta

@@ -61,11 +61,13 @@ type Engine struct {
 	hushed *sync.Map
 	lag    lag
 
-	// mu guards what follows. Plugin factories set start, joined, profiles and evictionArgs.
+	// mu guards what follows. Plugin factories set start, joined, sorted, profiles and evictionArgs.
 	mu       sync.Mutex
 	profiles map[string]framework.Framework
 	start    func() error
 	joined   []fwk.Plugin
+	// sorted are the profiles whose pods are in the queue; nil after Start.
+	sorted []framework.Framework
 	// evictionArgs is nil when no plugin evicts for jobs.
 	evictionArgs *config.ReclaimArgs
 	// acting: what runs for the rules only has been started.
@@ -107,6 +109,9 @@ func NewWith(o Options) *Engine {
 func (e *Engine) Configure(ctx context.Context, handle framework.Framework, args *config.BatchQueueArgs) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.Dispatcher == nil {
+		e.sorted = append(e.sorted, handle)
+	}
 	if e.start != nil {
 		return nil
 	}
@@ -204,6 +209,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	if err := rules.check(e.evictionArgs != nil); err != nil {
 		return err
 	}
+	e.warnOfPreemption(logger)
 	e.Evictions = e.newEvictions(handle, writer)
 	e.Dispatcher = dispatch.New(dispatch.Config{
 		State:    e.State,

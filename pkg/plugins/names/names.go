@@ -20,10 +20,11 @@ const (
 	Usage               = "Usage"
 	NUMAAware           = "NUMAAware"
 	DeviceShare         = "DeviceShare"
+	GangPreemption      = "GangPreemption"
 )
 
 // All are the names of all plugins.
 var All = []string{
 	BatchQueue, Gang, Binpack, NodeGroup, ResourceStrategyFit, NetworkTopology, TaskTopology, MostRequested, Extender, TDM, Reclaim, Usage,
-	NUMAAware, DeviceShare,
+	NUMAAware, DeviceShare, GangPreemption,
 }

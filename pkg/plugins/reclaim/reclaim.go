@@ -142,7 +142,10 @@ func (pl *Reclaim) try(ctx context.Context, pod *corev1.Pod, job *model.Job, act
 		return false, reason.Message, nil
 	}
 	pl.engine.Choose(ctx, action, pod, trial)
-	statement, err := refusal.Planner.Evict(ctx, ev.Search(refusal.Request, trial))
+	// Who places its members as they fit has others evicted for all of them or for none.
+	request := refusal.Request
+	request.Job = job
+	statement, err := refusal.Planner.Evict(ctx, ev.Search(request, trial))
 	if err != nil {
 		return false, "", fmt.Errorf("looking for victims for job %s: %w", job.Key, err)
 	}

@@ -23,12 +23,31 @@ const appealPause = time.Second
 // mayAppeal reports whether it may help to look for victims for a lot now, as far as a glance at the queues tells. If it is
 // too soon, the lot is looked at again later.
 func (d *Dispatcher) mayAppeal(l *lot, borrowing bool) bool {
-	policies, job := d.cfg.Policies, l.best().job.Job
+	job := l.best().job.Job
 	if !d.cfg.Evicts || l.key.guest || job.Counts.Nominated > 0 {
 		return d.cfg.Evicts && !l.key.guest
 	}
-	l.starving = policies.Starving(job)
-	return l.starving && !d.tooSoon(*l.lastAppeal(borrowing)) && len(policies.MayEvict(job)) > 0
+	l.starving = d.starving(job)
+	return l.starving && !d.tooSoon(*l.lastAppeal(borrowing)) && len(d.mayEvict(job)) > 0
+}
+
+// starving reports whether others may be evicted for a job as far as its own state goes: the policies say so, or it is the broken gang that
+// is completed first.
+func (d *Dispatcher) starving(job *model.Job) bool {
+	return job.Key == d.completer || d.cfg.Policies.Starving(job)
+}
+
+// mayEvict returns the actions by which a starving job might find a victim, in order. That broken gangs give way comes before all that
+// selectors say.
+func (d *Dispatcher) mayEvict(job *model.Job) []config.Action {
+	var may []config.Action
+	if d.othersYield(job.Key) {
+		may = append(may, config.Complete)
+	}
+	if d.cfg.Policies.Starving(job) {
+		may = append(may, d.cfg.Policies.MayEvict(job)...)
+	}
+	return may
 }
 
 // tooSoon reports whether the last search for victims was just now, and has starving lots looked at again when the next may
@@ -79,14 +98,17 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 		return Appeal{}
 	}
 	l := d.lots[d.turn.lot]
-	if !d.cfg.Evicts || l == nil || l.key.guest || !d.cfg.Policies.Starving(job) {
+	if !d.cfg.Evicts || l == nil || l.key.guest || !d.starving(job) {
 		return Appeal{Job: job}
 	}
 	l.starving = true
-	a := Appeal{Job: job, None: d.cfg.Policies.WhyNone(job)}
+	a := Appeal{Job: job}
+	if d.cfg.Policies.Starving(job) {
+		a.None = d.cfg.Policies.WhyNone(job)
+	}
 	if last := l.lastAppeal(d.turn.borrowing); !d.tooSoon(*last) {
 		*last = d.cfg.Clock.Now()
-		a.Actions = d.cfg.Policies.MayEvict(job)
+		a.Actions = d.mayEvict(job)
 	}
 	return a
 }
@@ -100,7 +122,17 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 		return nil
 	}
 	world.Lapses = d.lapses()
+	if action == config.Complete {
+		world.Lapses = d.breaks()
+	}
 	return d.cfg.Policies.Trial(action, job, world)
+}
+
+// Ordinary tells whom pods of other profiles may preempt.
+func (d *Dispatcher) Ordinary() *policy.Ordinary {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cfg.Policies.Ordinary(d.cfg.Clock.Now(), d.lapses())
 }
 
 // Shelter tells whom the policies protect from being evicted for nobody's sake.

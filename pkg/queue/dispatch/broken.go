@@ -85,6 +85,24 @@ func (d *Dispatcher) chooseCompleter() {
 			d.refresh(key, d.head(key))
 		}
 	}
+	if first != nil && first.lot != nil && d.cfg.Evicts {
+		// Others give way to it that did not before.
+		first.lot.starving, d.stirred = true, true
+	}
+}
+
+// othersYield reports whether a job is the one that is completed first, and some other broken gang comes after it.
+func (d *Dispatcher) othersYield(key model.JobKey) bool {
+	first := d.jobs[key]
+	if key != d.completer || first == nil {
+		return false
+	}
+	for other := range d.breaks() {
+		if w := d.jobs[other]; w != nil && d.cfg.Policies.CompareJobs(first.job, w.job) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // terms are how long a gang may be broken, zero for ever, and whether it is released then; else it loses its protection.
@@ -277,6 +295,17 @@ func (d *Dispatcher) lapses() map[model.JobKey]time.Time {
 			at[key] = b.since
 		case after > 0:
 			at[key] = b.since.Add(after)
+		}
+	}
+	return at
+}
+
+// breaks tells since when gangs are broken.
+func (d *Dispatcher) breaks() map[model.JobKey]time.Time {
+	at := map[model.JobKey]time.Time{}
+	for key, b := range d.broken {
+		if !b.since.IsZero() {
+			at[key] = b.since
 		}
 	}
 	return at

@@ -4,13 +4,16 @@
 package dispatch_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
@@ -134,5 +137,87 @@ func TestWhoIsCompletedAsItFitsEvictsForAll(t *testing.T) {
 		if got := d.Appeal("half-1").Job.Requirement().Tasks; got != 3 {
 			t.Errorf("others are evicted for %d tasks, want 3", got)
 		}
+	})
+}
+
+// TestOthersGiveWayToWhoIsCompletedFirst: where some action evicts, the first broken gang may have those after it go, before anybody is
+// asked whom that action chooses. Nobody goes for those.
+func TestOthersGiveWayToWhoIsCompletedFirst(t *testing.T) {
+	for name, tc := range map[string]struct {
+		actions        string
+		older, younger []config.Action
+	}{
+		"an action evicts": {"preempt", []config.Action{config.Complete, config.Preempt}, []config.Action{config.Preempt}},
+		"none does":        {"backfill", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := evicting(t, tc.actions)
+				d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Reclaimable: true})
+				d.take()
+				d.Hold()
+				d.occupy("others", 5)
+				d.halfOf("youngest", model.DefaultQueue, 0)
+				d.halfOf("younger", model.DefaultQueue, 1)
+				d.halfOf("older", model.DefaultQueue, 2)
+				d.Step()
+				d.appealOf("older-1", tc.older...)
+				if tr := d.Trial("older-1", config.Complete, policy.EvictionWorld{Now: time.Now()}); tr == nil ||
+					!tr.Lapsed(d.state.Job(keyOf("younger"))) || tr.Lapsed(d.state.Job(keyOf("others"))) {
+					t.Error("not just the broken gangs may give way")
+				}
+				d.Refused("older-1", dispatch.Refusal{Reason: noRoom})
+				d.Step()
+				d.appealOf("younger-1", tc.younger...)
+			})
+		})
+	}
+}
+
+// appealOf expects a turn, for which others may be evicted by actions.
+func (d *desk) appealOf(lead types.UID, want ...config.Action) {
+	d.t.Helper()
+	d.want(lead)
+	if entry := d.Enter(lead); entry.Verdict != dispatch.Lead {
+		d.t.Fatalf("pod %s is not asked to lead", lead)
+	}
+	if a := d.Appeal(lead); !slices.Equal(a.Actions, want) {
+		d.t.Errorf("%s may appeal by %v, want %v", lead, a.Actions, want)
+	}
+}
+
+// TestOthersGiveWayToTheNextOne: the time of the first broken gang is over, and the next one, which asks for the same, is completed first. It
+// looks for those after it though nothing else happened.
+func TestOthersGiveWayToTheNextOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt")
+		d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Reclaimable: true})
+		lacksOne := func(job string, age int) {
+			d.state.UpsertGroup(keyOf(job), &model.Group{
+				UID: types.UID(job), Queue: model.DefaultQueue, MinMember: 2, Phase: model.PhaseRunning, Created: epoch.Add(-time.Duration(age) * time.Minute),
+			})
+			d.bind(job, 0)
+			d.state.UpsertPod(memberOf(job, 1, "1"))
+		}
+		d.take()
+		d.Hold()
+		d.occupy("others", 5)
+		lacksOne("first", 3)
+		d.Step()
+		d.appealOf("first-1", config.Preempt)
+		d.Refused("first-1", dispatch.Refusal{Reason: noRoom})
+		time.Sleep(halfTimeout / 2)
+		lacksOne("second", 2)
+		lacksOne("third", 1)
+		d.Step()
+		d.appealOf("first-1", config.Complete, config.Preempt)
+		d.Refused("first-1", dispatch.Refusal{Reason: noRoom})
+		time.Sleep(halfTimeout/2 - time.Second)
+		d.Step()
+		d.want()
+		time.Sleep(time.Second)
+		d.Step()
+		d.wantReleased("first")
+		d.appealOf("second-1", config.Complete, config.Preempt)
 	})
 }

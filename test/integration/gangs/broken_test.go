@@ -262,3 +262,56 @@ func TestABrokenGangIsCompletedBeyondWhatItsQueueDeserves(t *testing.T) {
 	env.Eventually(t, soon, e.AllBound(t, lost.Name, 3))
 	env.Consistently(t, time.Second, e.AllBound(t, "beside", 2))
 }
+
+// TestOneOfTwoHalfGangsGivesWay: somebody has bound two members of each of two gangs of four, and the cluster is full. The younger one goes as
+// a whole, though no policy of the tiers would choose it, and the older one starts long before either would be released. Where no action evicts
+// both stay.
+func TestOneOfTwoHalfGangsGivesWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		actions string
+		older   int
+	}{
+		"an action evicts": {actions: "enqueue, allocate, preempt", older: 4},
+		"none does":        {actions: "enqueue, allocate", older: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := fmt.Sprintf("actions: %q\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}]}]\n", c.actions)
+			e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
+			nodes, err := e.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, gang := range []env.Gang{{Name: "older", Min: 4, Size: 4, CPU: "1"}, {Name: "younger", Min: 4, Size: 4, CPU: "1"}} {
+				if i > 0 {
+					// Ages count in seconds.
+					time.Sleep(1100 * time.Millisecond)
+				}
+				e.Create(t, gang)
+				for k := range 2 {
+					bind(t, e, gang.Member(k), nodes.Items[0].Name)
+				}
+				env.Eventually(t, soon, func() string { return running(e.Members(t, gang.Name), 2) })
+			}
+			e.StartSchedulerWith(t, conf, env.Queues(func(args *config.BatchQueueArgs) { args.HalfTimeout.Duration = time.Hour }))
+			env.Eventually(t, soon, e.AllBound(t, "older", c.older))
+			if c.older == 4 {
+				env.Eventually(t, soon, func() string {
+					return said(t, e, "younger", "Evict", "because of complete: its gang is broken, and so is PodGroup default/older in queue default")
+				})
+				env.Eventually(t, soon, e.AllBound(t, "younger", 0))
+			}
+			env.Consistently(t, 2*time.Second, e.AllBound(t, "older", c.older))
+		})
+	}
+}
+
+// bind places a pod as another scheduler would.
+func bind(t *testing.T, e *env.Env, pod *corev1.Pod, node string) {
+	t.Helper()
+	err := e.Kube.CoreV1().Pods(pod.Namespace).Bind(t.Context(), &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

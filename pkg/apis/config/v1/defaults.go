@@ -26,6 +26,16 @@ func SetDefaults_GangArgs(args *GangArgs) { //nolint:revive // The defaulter gen
 	}
 }
 
+// SetDefaults_GangPreemptionArgs fills what the user left out with upstream's defaults of DefaultPreemption.
+func SetDefaults_GangPreemptionArgs(args *GangPreemptionArgs) { //nolint:revive // The defaulter generator prescribes the name.
+	if args.MinCandidateNodesPercentage == nil {
+		args.MinCandidateNodesPercentage = ptr.To[int32](10)
+	}
+	if args.MinCandidateNodesAbsolute == nil {
+		args.MinCandidateNodesAbsolute = ptr.To[int32](100)
+	}
+}
+
 // SetDefaults_ReclaimArgs fills what the user left out.
 func SetDefaults_ReclaimArgs(args *ReclaimArgs) { //nolint:revive // The defaulter generator prescribes the name.
 	if args.EvictionConcurrency == nil {

@@ -26,7 +26,8 @@ func init() {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
-		&BatchQueueArgs{}, &BinpackArgs{}, &DeviceShareArgs{}, &ExtenderArgs{}, &GangArgs{}, &NetworkTopologyArgs{}, &NodeGroupArgs{}, &ReclaimArgs{},
+		&BatchQueueArgs{}, &BinpackArgs{}, &DeviceShareArgs{}, &ExtenderArgs{}, &GangArgs{}, &GangPreemptionArgs{}, &NetworkTopologyArgs{}, &NodeGroupArgs{},
+		&ReclaimArgs{},
 		&ResourceStrategyFitArgs{}, &TDMArgs{},
 		&UsageArgs{})
 	return nil

@@ -28,6 +28,21 @@ type GangArgs struct {
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
+// GangPreemptionArgs are the arguments of the plugin GangPreemption: those of upstream's DefaultPreemption. The greater of the two numbers
+// counts; one of them is more than 0.
+type GangPreemptionArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// MinCandidateNodesPercentage is on how many of the nodes victims are looked for at least, in percent; 0 to 100, default 10.
+	// +optional
+	MinCandidateNodesPercentage *int32 `json:"minCandidateNodesPercentage,omitempty"`
+	// MinCandidateNodesAbsolute is on how many nodes victims are looked for at least; at least 0, default 100.
+	// +optional
+	MinCandidateNodesAbsolute *int32 `json:"minCandidateNodesAbsolute,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
 // ReclaimArgs are the arguments of the plugin Reclaim.
 type ReclaimArgs struct {
 	metav1.TypeMeta `json:",inline"`

@@ -20,6 +20,7 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&BinpackArgs{}, func(obj interface{}) { SetObjectDefaults_BinpackArgs(obj.(*BinpackArgs)) })
 	scheme.AddTypeDefaultingFunc(&ExtenderArgs{}, func(obj interface{}) { SetObjectDefaults_ExtenderArgs(obj.(*ExtenderArgs)) })
 	scheme.AddTypeDefaultingFunc(&GangArgs{}, func(obj interface{}) { SetObjectDefaults_GangArgs(obj.(*GangArgs)) })
+	scheme.AddTypeDefaultingFunc(&GangPreemptionArgs{}, func(obj interface{}) { SetObjectDefaults_GangPreemptionArgs(obj.(*GangPreemptionArgs)) })
 	scheme.AddTypeDefaultingFunc(&NetworkTopologyArgs{}, func(obj interface{}) { SetObjectDefaults_NetworkTopologyArgs(obj.(*NetworkTopologyArgs)) })
 	scheme.AddTypeDefaultingFunc(&NodeGroupArgs{}, func(obj interface{}) { SetObjectDefaults_NodeGroupArgs(obj.(*NodeGroupArgs)) })
 	scheme.AddTypeDefaultingFunc(&ReclaimArgs{}, func(obj interface{}) { SetObjectDefaults_ReclaimArgs(obj.(*ReclaimArgs)) })
@@ -42,6 +43,10 @@ func SetObjectDefaults_ExtenderArgs(in *ExtenderArgs) {
 
 func SetObjectDefaults_GangArgs(in *GangArgs) {
 	SetDefaults_GangArgs(in)
+}
+
+func SetObjectDefaults_GangPreemptionArgs(in *GangPreemptionArgs) {
+	SetDefaults_GangPreemptionArgs(in)
 }
 
 func SetObjectDefaults_NetworkTopologyArgs(in *NetworkTopologyArgs) {

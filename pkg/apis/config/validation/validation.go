@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	schedulervalidation "k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 )
@@ -38,6 +40,13 @@ func ValidateGangArgs(path *field.Path, args *config.GangArgs) error {
 		all = append(all, field.NotSupported(path.Child("scheduledEvents"), args.ScheduledEvents, kinds))
 	}
 	return all.ToAggregate()
+}
+
+// ValidateGangPreemptionArgs checks the arguments of the plugin GangPreemption, as upstream does those of DefaultPreemption.
+func ValidateGangPreemptionArgs(path *field.Path, args *config.GangPreemptionArgs) error {
+	return schedulervalidation.ValidateDefaultPreemptionArgs(path, &schedulerconfig.DefaultPreemptionArgs{
+		MinCandidateNodesPercentage: args.MinCandidateNodesPercentage, MinCandidateNodesAbsolute: args.MinCandidateNodesAbsolute,
+	})
 }
 
 // ValidateReclaimArgs checks the arguments of the plugin Reclaim.
