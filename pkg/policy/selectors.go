@@ -26,7 +26,7 @@ const (
 	whyAboveDue     = "a queue above it would fall below what it deserves"
 	whyGuarantee    = "its queue would fall below its guarantee"
 	whyEqualFooting = "neither its queue nor this one deserves what is asked for"
-	whyFirst        = "its gang is not broken, or is to be completed first"
+	whyFirst        = "its gang is not broken, or not for long enough, or is to be completed first"
 )
 
 // shareSlack is by how much a share may differ from another and be the same (Volcano pkg/scheduler/plugins/drf/drf.go,
@@ -72,8 +72,11 @@ func dominantWithout(v, without resource.Vector, whole resource.Portion) float64
 }
 
 // selectYielding chooses broken gangs that come after the beneficiary in the order of jobs. That order is total: of any two gangs only one
-// can give way to the other.
+// can give way to the other. One that lost members gives way once it has been broken for long.
 func selectYielding(t *Trial, _ model.Victim, h *holder) string {
+	if h.lapses.After(t.world.Now) {
+		t.refusedUntil(h.lapses)
+	}
 	if h.lapsed(t.world.Now) && t.CompareJobs(t.own.ranked, h.ranked) < 0 {
 		return ""
 	}

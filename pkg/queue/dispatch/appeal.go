@@ -122,9 +122,6 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 		return nil
 	}
 	world.Lapses = d.lapses()
-	if action == config.Complete {
-		world.Lapses = d.breaks()
-	}
 	return d.cfg.Policies.Trial(action, job, world)
 }
 

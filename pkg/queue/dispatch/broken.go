@@ -91,14 +91,16 @@ func (d *Dispatcher) chooseCompleter() {
 	}
 }
 
-// othersYield reports whether a job is the one that is completed first, and some other broken gang comes after it.
+// othersYield reports whether a job is the one that is completed first, and some broken gang comes after it whose minimum protects it no more: a
+// gang that lost a member a moment ago is most often whole again soon.
 func (d *Dispatcher) othersYield(key model.JobKey) bool {
 	first := d.jobs[key]
 	if key != d.completer || first == nil {
 		return false
 	}
-	for other := range d.breaks() {
-		if w := d.jobs[other]; w != nil && d.cfg.Policies.CompareJobs(first.job, w.job) < 0 {
+	now := d.cfg.Clock.Now()
+	for other, at := range d.lapses() {
+		if w := d.jobs[other]; w != nil && !at.After(now) && d.cfg.Policies.CompareJobs(first.job, w.job) < 0 {
 			return true
 		}
 	}
@@ -295,17 +297,6 @@ func (d *Dispatcher) lapses() map[model.JobKey]time.Time {
 			at[key] = b.since
 		case after > 0:
 			at[key] = b.since.Add(after)
-		}
-	}
-	return at
-}
-
-// breaks tells since when gangs are broken.
-func (d *Dispatcher) breaks() map[model.JobKey]time.Time {
-	at := map[model.JobKey]time.Time{}
-	for key, b := range d.broken {
-		if !b.since.IsZero() {
-			at[key] = b.since
 		}
 	}
 	return at

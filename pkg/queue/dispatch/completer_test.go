@@ -221,3 +221,28 @@ func TestOthersGiveWayToTheNextOne(t *testing.T) {
 		d.appealOf("second-1", config.Complete, config.Preempt)
 	})
 }
+
+// TestWhoLostAMemberJustNowNeedNotGiveWay: most often it is whole again soon. Once it has been broken for brokenTimeout it gives way.
+func TestWhoLostAMemberJustNowNeedNotGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt")
+		d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Reclaimable: true})
+		d.take()
+		d.Hold()
+		d.occupy("others", 5)
+		d.occupy("lost", 2)
+		d.Step()
+		d.state.DeletePod(memberOf("lost", 1, "1").UID)
+		d.state.UpsertPod(memberOf("lost", 2, "1"))
+		d.halfOf("half", model.DefaultQueue, 1)
+		half := *d.state.Head(keyOf("half")).Group
+		half.Terms.HalfTimeout = model.Say[time.Duration](0) // for ever
+		d.state.UpsertGroup(keyOf("half"), &half)
+		d.Step()
+		d.appealOf("half-1", config.Preempt)
+		d.Refused("half-1", dispatch.Refusal{Reason: noRoom, Again: time.Now().Add(brokenTimeout)})
+		time.Sleep(brokenTimeout)
+		d.Step()
+		d.appealOf("half-1", config.Complete, config.Preempt)
+	})
+}
