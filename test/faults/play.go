@@ -6,7 +6,7 @@ package main
 import (
 	"fmt"
 	"maps"
-	"math/rand"
+	"math/rand" //nolint:depguard // upstream draws from the source that all share, which only this package can seed
 	"slices"
 	"testing"
 	"testing/synctest"

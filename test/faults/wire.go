@@ -117,10 +117,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := info.Verb + " " + info.Resource
-	if info.Subresource != "" {
-		kind += "/" + info.Subresource
-	}
+	kind := kindOf(info)
 	object, body, err := describe(r, info, kind)
 	if err != nil {
 		return nil, err
@@ -128,17 +125,9 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	nth := l.count(object, body)
 	// What is sent at the same moment comes in any order: so latencies go by who asks what of which object.
 	mine := l.name + ": " + object
-	if err := l.travel(r.Context(), l.latency(mine, nth)); err != nil {
+	fault, err := l.arrive(r.Context(), kind, mine, nth)
+	if err != nil {
 		return nil, err
-	}
-	fault := l.strike(kind)
-	if fault == held {
-		if err := l.travel(r.Context(), 20*time.Second); err != nil {
-			return nil, err
-		}
-	}
-	if l.parted() {
-		return nil, errCut
 	}
 	if response, err := l.refuse(r, info, fault); response != nil || err != nil {
 		return response, err
@@ -160,6 +149,31 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = l.follow(r.Context(), info.Resource, fmt.Sprintf("news of %s, the %dth", mine, nth), response.Body)
 	}
 	return response, nil
+}
+
+// kindOf is what requests are told apart by for faults.
+func kindOf(info *request.RequestInfo) string {
+	if info.Subresource != "" {
+		return info.Verb + " " + info.Resource + "/" + info.Subresource
+	}
+	return info.Verb + " " + info.Resource
+}
+
+// arrive lets a request get to the API server, and says what fault hits it there.
+func (l *line) arrive(ctx context.Context, kind, mine string, nth int) (fault string, err error) {
+	if err := l.travel(ctx, l.latency(mine, nth)); err != nil {
+		return "", err
+	}
+	fault = l.strike(kind)
+	if fault == held {
+		if err := l.travel(ctx, 20*time.Second); err != nil {
+			return "", err
+		}
+	}
+	if l.parted() {
+		return "", errCut
+	}
+	return fault, nil
 }
 
 // describe says what a request asks of which object, and what it sends.
