@@ -61,5 +61,5 @@ func (c *class) goesByLabels() bool {
 
 // goesByNode reports whether the filters decide by the node and the pod's spec alone.
 func (c *class) goesByNode() bool {
-	return c.task.Traits == 0 && !c.looksAround && !c.canFail && !c.dismissed() && c.attempt.evictor == nil && len(c.attempt.nominated) == 0
+	return c.task.Traits == 0 && !c.looksAround && !c.canFail && !c.dismissed() && c.attempt.evictor == nil && !c.attempt.keeps
 }

@@ -20,10 +20,9 @@ func (a *attempt) keepRoom(nominated []*model.Task, except model.JobKey) error {
 		a.planner.infos = nil
 		return nil
 	}
-	a.nominated = make(map[types.UID]bool, len(nominated))
+	a.keeps = true
 	infos := make(map[types.UID]fwk.PodInfo, len(nominated))
 	for _, t := range nominated {
-		a.nominated[t.UID] = true
 		node := a.overlay.index(t.Nominated)
 		if t.Job == except || node < 0 {
 			continue

@@ -177,8 +177,8 @@ type attempt struct {
 	refused model.Reason
 	// bound is an upper bound of what can be placed, when that was enough to give up.
 	bound int
-	// nominated are the tasks for which room is kept; the filters need not be told of them again.
-	nominated map[types.UID]bool
+	// keeps: room is kept for tasks.
+	keeps bool
 	// evictor makes room; nil while the nodes are taken as they are.
 	evictor *evictor
 }
