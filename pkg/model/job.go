@@ -230,7 +230,7 @@ type Job struct {
 	// Outsized: the job cannot start however empty the nodes are. The state does not say so; it is for those to set who compare jobs
 	// with nodes.
 	Outsized bool
-	// Stalled: the job was let in, and nodes have refused it for long. The state does not say so either.
+	// Stalled: the job was let in, and nodes have refused it for long, or it has failed. The state does not say so either.
 	Stalled bool
 	// Piecemeal: the job, a gang that is Partial, may place its missing members one after the other, as they fit. The state does not say so
 	// either.

@@ -59,7 +59,7 @@ func (b *Book) ClusterPortion() resource.Portion { return b.portion }
 // Inqueue returns what was promised to admitted jobs of all queues; never to be changed.
 func (b *Book) Inqueue() resource.Vector { return b.all.Inqueue }
 
-// Stalled returns the part of Inqueue that was promised to jobs that nodes have refused for long; never to be changed.
+// Stalled returns the part of Inqueue that was promised to jobs that nodes have refused for long, or that have failed; never to be changed.
 func (b *Book) Stalled() resource.Vector { return b.all.Stalled }
 
 // SetCluster records what all nodes have, and reports whether that is news.

@@ -33,7 +33,7 @@ type Usage struct {
 	Allocated, Requested resource.Vector
 	// Inqueue is what jobs that were admitted have not placed yet of their minimums; Elastic what is placed beyond them.
 	Inqueue, Elastic resource.Vector
-	// Stalled is the part of Inqueue of jobs that nodes have refused for long.
+	// Stalled is the part of Inqueue of jobs that nodes have refused for long, or that have failed.
 	Stalled resource.Vector
 	// Jobs is the number of jobs, Groups those of them that are PodGroups in each phase.
 	Jobs   int

@@ -15,6 +15,9 @@ import (
 // jobs that have their pods and would be let in but for it are its guests: they have turns after all others, and are let in if their plan
 // holds. Those that fit nowhere stay outside, so that no more is promised than without guests. Whose pods are created once it is let in
 // cannot be planned, and is let in if there is room for it in sum. Volcano keeps all of them out for ever.
+//
+// The same goes at once for a job that has failed, because the API server refuses to bind its pods for instance, until one of its pods is
+// bound: it still has its turns before any guest, and whoever waited for it would wait as often as it fails.
 
 // stalling is a lot that nodes refuse, and since when.
 type stalling struct {
@@ -44,7 +47,6 @@ func (d *Dispatcher) stall() time.Duration {
 			for _, w := range b.lot.jobs.Items() {
 				d.restall(w)
 			}
-			d.unbarred = true
 		}
 		d.stalling = d.stalling[1:]
 	}
@@ -53,10 +55,11 @@ func (d *Dispatcher) stall() time.Duration {
 
 // restall tells the accounts whether a job is stalled, if they do not know.
 func (d *Dispatcher) restall(w *waiting) {
-	stalled := w.lot != nil && w.lot.stalled
+	stalled := w.lot != nil && w.lot.stalled || w.failures > 0 && d.cfg.StalledAfter > 0
 	if w.stalled == stalled {
 		return
 	}
+	d.unbarred = d.unbarred || stalled
 	w.stalled = stalled
 	job := *w.job.Job
 	job.Stalled = stalled

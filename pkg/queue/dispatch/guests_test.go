@@ -4,6 +4,7 @@
 package dispatch_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +60,47 @@ func TestAGuestIsLetInWhereItFits(t *testing.T) {
 		d.submit("later", 1, 1, "1")
 		d.want("later-0")
 	})
+}
+
+// TestWhoFailsKeepsNobodyOut: what was promised to a gang that failed, as when its binds are refused, keeps nobody out. It has its turns first
+// all the same, and once it is bound it is a job like any other.
+func TestWhoFailsKeepsNobodyOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after time.Duration
+		want  []types.UID
+	}{
+		"as it is by default":        {stalledAfter, []types.UID{"guest-0"}},
+		"where promises never lapse": {0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rules := args("enqueue allocate backfill", byPriority, inGangs, byOvercommit)
+				d := newDeskWith(t, rules)
+				if err := d.Adopt(t.Context(), dispatch.Rules{Policies: policies(t, rules), StalledAfter: tc.after}, func() {}); err != nil {
+					t.Fatal(err)
+				}
+				d.submit("stuck", 2, 9, "4")
+				d.submit("guest", 2, 1, "1")
+				d.want("stuck-0")
+				d.Enter("stuck-0")
+				d.Errored("stuck-0", errors.New("refused"))
+				d.want("stuck-0")
+				d.Enter("stuck-0")
+				d.Errored("stuck-0", errors.New("refused again"))
+				d.want(tc.want...)
+				d.admitted("stuck")
+				if tc.after == 0 {
+					return
+				}
+				d.refuse("guest-0", dispatch.Refusal{Reason: noRoom})
+				d.Bound(keyOf("stuck"))
+				d.want("stuck-0")
+				d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
+				d.submit("later", 2, 1, "1")
+				d.want()
+			})
+		})
+	}
 }
 
 // TestAGuestThatFitsNowhereStaysOutside: no more is promised than without guests, and whoever comes behind it is tried.
