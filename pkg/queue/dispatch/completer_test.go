@@ -174,6 +174,24 @@ func TestOthersGiveWayToWhoIsCompletedFirst(t *testing.T) {
 	}
 }
 
+// TestWhoCannotBeCompletedGivesWay: a half gang whose missing pods nobody has made holds its nodes for nothing.
+func TestWhoCannotBeCompletedGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := evicting(t, "preempt")
+		d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Reclaimable: true})
+		d.take()
+		d.Hold()
+		d.occupy("others", 6)
+		d.halfOf("abandoned", model.DefaultQueue, 1)
+		for i := 1; i < 4; i++ {
+			d.state.DeletePod(memberOf("abandoned", i, "1").UID)
+		}
+		d.halfOf("older", model.DefaultQueue, 2)
+		d.Step()
+		d.appealOf("older-1", config.Complete, config.Preempt)
+	})
+}
+
 // appealOf expects a turn, for which others may be evicted by actions.
 func (d *desk) appealOf(lead types.UID, want ...config.Action) {
 	d.t.Helper()
