@@ -66,13 +66,21 @@ func (pl *BatchQueue) EventsToRegister(context.Context) ([]fwk.ClusterEventWithH
 }
 
 // Less puts the planned members of the turn first, so that nothing takes their nodes in between. All other pods sort
-// as upstream's PrioritySort has them: by priority, then by the time they came.
+// as upstream's PrioritySort has them: by priority, then by the time they came. Of two that came at the same moment the one with the smaller
+// UID is first, so that scheduling cycles come in one order.
 func (pl *BatchQueue) Less(a, b fwk.QueuedEntityInfo) bool {
 	if x, y := pl.urgent(a), pl.urgent(b); x != y {
 		return x
 	}
-	p, q := a.GetPriority(), b.GetPriority()
-	return p > q || p == q && a.GetTimestamp().Before(b.GetTimestamp())
+	if p, q := a.GetPriority(), b.GetPriority(); p != q {
+		return p > q
+	}
+	if c := a.GetTimestamp().Compare(b.GetTimestamp()); c != 0 {
+		return c < 0
+	}
+	p, isPod := a.(*framework.QueuedPodInfo)
+	q, isToo := b.(*framework.QueuedPodInfo)
+	return isPod && isToo && p.Pod.UID < q.Pod.UID
 }
 
 // urgent is stable while a pod is in the heap: a member is marked before it is activated and stays one until the turn
