@@ -96,8 +96,12 @@ func (c *cluster) flush() (wrote bool, err error) {
 }
 
 // sleep lets time pass until the scheduler means to do something by the clock. It returns false when there is nothing
-// of that kind before the end.
+// of that kind before the end, which comes soon once somebody is evicted: who was is gone in the next round.
 func (c *cluster) sleep(end time.Time) bool {
+	least := end.Add(pause - horizon)
+	if len(c.api.Disruptions()) > c.disrupted {
+		end = least
+	}
 	if _, next := c.engine.Dispatcher.Quiet(); !next.IsZero() && !next.After(end) {
 		c.clock.SetTime(next)
 		return true
@@ -111,7 +115,7 @@ func (c *cluster) sleep(end time.Time) bool {
 		c.sched.SchedulingQueue.Activate(klog.FromContext(c.ctx), pods)
 		return true
 	}
-	if c.clock.Now().Before(end.Add(pause - horizon)) {
+	if c.clock.Now().Before(least) {
 		c.clock.Step(pause)
 		return true
 	}

@@ -291,3 +291,27 @@ func TestASimulationNeedsAConfiguration(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestAHalfGangIsNotReleasedBeforeItsVictimsHaveLeft: within a round nobody leaves, and so not more time passes than that takes.
+func TestAHalfGangIsNotReleasedBeforeItsVictimsHaveLeft(t *testing.T) {
+	t.Parallel()
+	config, err := profile.Read("conf", []byte("actions: allocate, preempt\ntiers:\n- plugins: [{name: priority}, {name: gang}]\n"), profile.Only)
+	check(t, err)
+	file := priorities + node("n1", 3) + strings.Replace(group("half", 3, 0), "minMember", "priorityClassName: high, minMember", 1)
+	for i, on := range []string{"n1", "''", "''"} {
+		file += pod(fmt.Sprintf("half-%d", i), "schedulerName: volcano, priorityClassName: high, nodeName: "+on, "half")
+		if i == 0 {
+			file += running
+		}
+	}
+	file += strings.Replace(group("low", 0, 0), "minMember", "priorityClassName: low, minMember", 1)
+	for i := range 2 {
+		file += pod(fmt.Sprintf("low-%d", i), "schedulerName: volcano, priorityClassName: low, nodeName: n1", "low") + running
+	}
+	file = strings.ReplaceAll(file, "scheduling.k8s.io/group-name:", "volcano.sh/preemptable: 'true', scheduling.k8s.io/group-name:")
+	r, err := run(t, file, simulate.Options{Config: config})
+	check(t, err)
+	if diff := cmp.Diff([]string{"half 3/3", "low 0/0"}, jobs(r)); diff != "" {
+		t.Errorf("jobs (-want,+got)\n%s", diff)
+	}
+}

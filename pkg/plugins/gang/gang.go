@@ -286,10 +286,13 @@ func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	if p := pinOf(state); p != nil {
-		klog.FromContext(ctx).V(3).Info("Planned node was lost, planning again", "job", model.JobOf(pod), "pod", klog.KObj(pod), "node", p.node)
-		pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))
+	p := pinOf(state)
+	if p == nil {
+		// Its turn was over before anybody looked for a node. Plugins behind this one, which go by what they found then, would fail.
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
+	klog.FromContext(ctx).V(3).Info("Planned node was lost, planning again", "job", model.JobOf(pod), "pod", klog.KObj(pod), "node", p.node)
+	pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
