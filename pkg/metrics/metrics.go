@@ -18,8 +18,8 @@ import (
 var (
 	turns = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "turns_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of turns of jobs, by how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).",
-	}, []string{"result"})
+		Help: "Number of turns of jobs, by how far they had come (offered, planning, appealing for evictions, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).",
+	}, []string{"phase", "result"})
 	parks = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "parks_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of times that jobs alike were set aside until something changes, by the reason.",
@@ -77,7 +77,9 @@ func Register(source Source) {
 type Recorder struct{}
 
 // Turn counts a turn that ended.
-func (Recorder) Turn(result dispatch.TurnResult) { turns.WithLabelValues(string(result)).Inc() }
+func (Recorder) Turn(phase dispatch.TurnPhase, result dispatch.TurnResult) {
+	turns.WithLabelValues(string(phase), string(result)).Inc()
+}
 
 // Parked counts a lot that was set aside.
 func (Recorder) Parked(reason model.ReasonKind) { parks.WithLabelValues(string(reason)).Inc() }

@@ -86,8 +86,9 @@ func TestSeeds(t *testing.T) {
 	if found.Same*10 < found.Repeated*9 {
 		t.Errorf("%d of %d scenarios came out the same when they were played again: %v", found.Same, found.Repeated, found.Differing)
 	}
-	if len(found.Seen) < 60 || found.Bound < 5000 || found.Evicted < 300 {
-		t.Errorf("%d kinds of faults and events, %d pods bound, %d evicted: too little happened to judge by", len(found.Seen), found.Bound, found.Evicted)
+	if len(found.Seen) < 60 || len(found.During) < 100 || found.Bound < 5000 || found.Evicted < 300 {
+		t.Errorf("%d kinds of faults and events, %d of them by moments, %d pods bound, %d evicted: too little happened to judge by",
+			len(found.Seen), len(found.During), found.Bound, found.Evicted)
 	}
 }
 
@@ -256,11 +257,13 @@ func TestWrongFlagsSaySo(t *testing.T) {
 
 func TestAScenarioThatCannotBePlayedSaysWhy(t *testing.T) {
 	for want, s := range map[string]scenario{
-		`conf is "x"`:             {Conf: "x"},
-		"jobs[0] has size 0":      {Conf: "plain", Jobs: []job{{Name: "j"}}},
-		`events[0].kind is "x"`:   {Conf: "plain", Events: []event{{Kind: "x"}}},
-		`events[0].target is "x"`: {Conf: "plain", Events: []event{{Kind: nodeLost, Target: "x"}}},
-		`faults[0] is "x" at "y"`: {Conf: "plain", Faults: []outage{{Request: "y", Kind: "x"}}},
+		`conf is "x"`:                     {Conf: "x"},
+		"jobs[0] has size 0":              {Conf: "plain", Jobs: []job{{Name: "j"}}},
+		`events[0].kind is "x"`:           {Conf: "plain", Events: []event{{Kind: "x"}}},
+		`events[0].target is "x"`:         {Conf: "plain", Events: []event{{Kind: nodeLost, Target: "x"}}},
+		`faults[0] is "500" at "" in "x"`: {Conf: "plain", Faults: []outage{{In: "x", Kind: refused}}},
+		`events[0].in is "x"`:             {Conf: "plain", Events: []event{{Kind: crash, In: "x"}}},
+		`faults[0] is "x" at "y"`:         {Conf: "plain", Faults: []outage{{Request: "y", Kind: "x"}}},
 	} {
 		if err := s.check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one that says %q", err, want)

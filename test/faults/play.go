@@ -30,6 +30,8 @@ type outcome struct {
 	Settled duration `json:"settled"`
 	// Seen counts the faults that hit something and the events that came to pass.
 	Seen map[string]int `json:"seen"`
+	// During counts them by what the scheduler was in the middle of, as moments has it.
+	During map[string]int `json:"during"`
 	// Turns counts how turns ended.
 	Turns map[string]int `json:"turns"`
 	// Bound and Evicted are how many pods were.
@@ -50,6 +52,9 @@ func play(t *testing.T, s *scenario) (o outcome) {
 	if err != nil {
 		o.Failure = err.Error()
 		return o
+	}
+	if s.Drowsy {
+		drowse(conf)
 	}
 	before, err := counters()
 	if err != nil {
@@ -74,7 +79,7 @@ func play(t *testing.T, s *scenario) (o outcome) {
 		time.Sleep(time.Minute)
 		o.Bound, o.Evicted, o.trace = len(p.world.api.Bound()), len(p.world.api.Disruptions()), p.wire.trace.sorted()
 		o.Trace = o.trace.hash()
-		o.Seen = maps.Clone(p.wire.hits)
+		o.Seen, o.During = maps.Clone(p.wire.hits), maps.Clone(p.wire.during)
 		maps.Copy(o.Seen, p.world.happened)
 	})
 	after, err := counters()
@@ -96,11 +101,12 @@ func play(t *testing.T, s *scenario) (o outcome) {
 
 // playing is a scenario that is being played: a cluster, and the schedulers that run.
 type playing struct {
-	s      *scenario
-	conf   *schedulerconfig.KubeSchedulerConfiguration
-	world  *world
-	wire   *wire
-	events []event
+	s     *scenario
+	conf  *schedulerconfig.KubeSchedulerConfiguration
+	world *world
+	wire  *wire
+	// events are yet to happen; waiting are those for whose moment it is time.
+	events, waiting []event
 	// processes are the schedulers that run, started is how many have been, restart when the next one starts if one is missing.
 	processes []*process
 	started   int
@@ -135,6 +141,7 @@ func (p *playing) live() string {
 			return fmt.Sprintf("after %s: %s", time.Since(began), failure)
 		}
 	}
+	p.waiting = nil
 	p.world.heal()
 	p.wire.heal()
 	healed := time.Now()
@@ -159,10 +166,14 @@ func (p *playing) step(began time.Time) string {
 	for len(p.events) > 0 && time.Duration(p.events[0].At) < end.Sub(began) {
 		e := p.events[0]
 		p.events = p.events[1:]
-		time.Sleep(time.Until(began.Add(time.Duration(e.At))))
-		p.happen(e)
+		p.pass(began.Add(time.Duration(e.At)))
+		if e.In == "" {
+			p.happen(e)
+		} else {
+			p.waiting = append(p.waiting, e)
+		}
 	}
-	time.Sleep(time.Until(end))
+	p.pass(end)
 	synctest.Wait()
 	if err := p.supervise(); err != nil {
 		return err.Error()
@@ -174,7 +185,27 @@ func (p *playing) step(began time.Time) string {
 	return p.world.overcommitted(p.placed)
 }
 
+// pass lets time go by. What waits for the scheduler to be in the middle of something happens as soon as it is.
+func (p *playing) pass(until time.Time) {
+	over := time.After(time.Until(until))
+	for {
+		select {
+		case <-over:
+			return
+		case moment := <-p.wire.dozing:
+			if i := slices.IndexFunc(p.waiting, func(e event) bool { return e.In == moment }); i >= 0 {
+				e := p.waiting[i]
+				p.waiting = slices.Delete(p.waiting, i, i+1)
+				p.happen(e)
+			}
+		}
+	}
+}
+
 func (p *playing) happen(e event) {
+	if i := p.acting(); i >= 0 {
+		p.processes[i].line.note(e.Kind)
+	}
 	switch e.Kind {
 	case crash:
 		if i := p.acting(); i >= 0 {

@@ -84,6 +84,12 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: engine.New(), cancel: cancel,
 		leading: make(chan struct{}), lost: make(chan struct{}), ended: make(chan struct{}),
 	}
+	p.line.phase = p.phase
+	registry := plugins.Registry(p.engine)
+	if err := registry.Merge(p.line.drowsy()); err != nil {
+		cancel()
+		return nil, err
+	}
 	config := memory.Config(p.line)
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -95,7 +101,7 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 		scheduler.WithKubeConfig(config),
 		scheduler.WithProfiles(conf.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(conf.PercentageOfNodesToScore),
-		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(p.engine)),
+		scheduler.WithFrameworkOutOfTreeRegistry(registry),
 		scheduler.WithPodInitialBackoffSeconds(conf.PodInitialBackoffSeconds),
 		scheduler.WithPodMaxBackoffSeconds(conf.PodMaxBackoffSeconds),
 		scheduler.WithParallelism(1),
@@ -141,6 +147,14 @@ func (p *process) act(ctx context.Context, kube kubernetes.Interface, name strin
 			OnStoppedLeading: func() { close(p.lost) },
 		},
 	})
+}
+
+// phase is how far the turn has come.
+func (p *process) phase() dispatch.TurnPhase {
+	if d := p.engine.Dispatcher; d != nil {
+		return d.Phase()
+	}
+	return dispatch.Idle
 }
 
 func closed(c <-chan struct{}) bool {
@@ -189,7 +203,8 @@ func (nobody) Broken() map[dispatch.Break]int { return nil }
 // BrokenTotals implements metrics.Source.
 func (nobody) BrokenTotals() dispatch.BrokenTotals { return dispatch.BrokenTotals{} }
 
-// counters are what the scheduler's own metrics have counted in this process: how turns ended, and how many jobs were placed by a sweep.
+// counters are what the scheduler's own metrics have counted in this process: how turns ended in which phase, and how many jobs were placed
+// by a sweep.
 func counters() (map[string]int, error) {
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
@@ -200,7 +215,11 @@ func counters() (map[string]int, error) {
 		switch f.GetName() {
 		case "caldera_turns_total":
 			for _, m := range f.GetMetric() {
-				counted[turn+m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
+				label := map[string]string{}
+				for _, l := range m.GetLabel() {
+					label[l.GetName()] = l.GetValue()
+				}
+				counted[ending(dispatch.TurnPhase(label["phase"]), dispatch.TurnResult(label["result"]))] = int(m.GetCounter().GetValue())
 			}
 		case "caldera_sweep_placed_total":
 			counted[swept] = int(f.GetMetric()[0].GetCounter().GetValue())
@@ -209,13 +228,21 @@ func counters() (map[string]int, error) {
 	return counted, nil
 }
 
-// results are how turns can end, as counters names them.
-var results = []string{
-	turn + string(dispatch.TurnPlaced), turn + string(dispatch.TurnRefused), turn + string(dispatch.TurnPipelined), turn + string(dispatch.TurnRepeated),
-	turn + string(dispatch.TurnBroken), turn + string(dispatch.TurnErrored), turn + string(dispatch.TurnChanged),
+// endings are how turns can end, and in which phase, as counters names them. What is not among them takes a queue that loses a pod, which is no
+// fault that is simulated, or a gate that is put on a pod that has none, which the API server forbids.
+var endings = []string{
+	ending(dispatch.Offered, dispatch.TurnChanged), ending(dispatch.Offered, dispatch.TurnRefused),
+	ending(dispatch.Planning, dispatch.TurnRepeated), ending(dispatch.Planning, dispatch.TurnErrored), ending(dispatch.Planning, dispatch.TurnBroken),
+	ending(dispatch.Planning, dispatch.TurnChanged),
+	ending(dispatch.Appealing, dispatch.TurnRefused), ending(dispatch.Appealing, dispatch.TurnPipelined), ending(dispatch.Appealing, dispatch.TurnRepeated),
+	ending(dispatch.Appealing, dispatch.TurnErrored), ending(dispatch.Appealing, dispatch.TurnBroken), ending(dispatch.Appealing, dispatch.TurnChanged),
+	ending(dispatch.Placing, dispatch.TurnPlaced), ending(dispatch.Placing, dispatch.TurnBroken), ending(dispatch.Placing, dispatch.TurnErrored),
 }
 
-const turn = "turn "
+// ending names how a turn ended.
+func ending(phase dispatch.TurnPhase, result dispatch.TurnResult) string {
+	return fmt.Sprintf("turn %s while %s", result, phase)
+}
 
 // swept counts jobs that were placed though nothing seemed to have happened.
 const swept = "placed by a sweep"

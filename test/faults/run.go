@@ -32,6 +32,8 @@ type found struct {
 	Failed map[string]outcome `json:"failed"`
 	// Seen is how often each fault has hit, and each event has come to pass.
 	Seen map[string]int `json:"seen"`
+	// During counts them by what the scheduler was in the middle of.
+	During map[string]int `json:"during"`
 	// Turns is how turns ended.
 	Turns map[string]int `json:"turns"`
 	// Repeated is how many were played twice, and Same how many of these came out the same.
@@ -50,7 +52,7 @@ type found struct {
 // run plays scenarios, some at a time.
 func run(ctx context.Context, program string, o options, progress io.Writer) (*found, error) {
 	began := time.Now()
-	all := &found{Failed: map[string]outcome{}, Seen: map[string]int{}, Turns: map[string]int{}, Differing: map[string]string{}}
+	all := &found{Failed: map[string]outcome{}, Seen: map[string]int{}, During: map[string]int{}, Turns: map[string]int{}, Differing: map[string]string{}}
 	var mu sync.Mutex
 	seeds := make(chan int)
 	workers, ctx := errgroup.WithContext(ctx)
@@ -123,6 +125,9 @@ func (f *found) add(played []outcome) {
 	for what, times := range o.Seen {
 		f.Seen[what] += times
 	}
+	for what, times := range o.During {
+		f.During[what] += times
+	}
 	for result, times := range o.Turns {
 		f.Turns[result] += times
 	}
@@ -191,18 +196,20 @@ func (f *found) happened() int {
 // unseen lists what can happen and never did.
 func (f *found) unseen() []string {
 	can := map[string]bool{}
-	for _, kind := range kinds {
-		can[kind] = true
+	for _, kind := range slices.Concat(kinds, failures) {
+		for _, moment := range moments {
+			can[during(kind, moment)] = true
+		}
 	}
-	for _, result := range results {
-		can[result] = true
+	for _, ending := range endings {
+		can[ending] = true
 	}
 	for _, request := range requests {
 		for _, kind := range failures {
 			can[kind+" at "+request] = true
 		}
 	}
-	for _, seen := range []map[string]int{f.Seen, f.Turns} {
+	for _, seen := range []map[string]int{f.Seen, f.During, f.Turns} {
 		for what := range seen {
 			delete(can, what)
 		}

@@ -23,11 +23,13 @@ type scenario struct {
 	// Slow: now and then a request or a piece of news takes a second, not milliseconds.
 	Slow bool `json:"slow,omitempty"`
 	// Standby: there are two schedulers, of which one leads.
-	Standby bool     `json:"standby,omitempty"`
-	Nodes   []node   `json:"nodes"`
-	Jobs    []job    `json:"jobs"`
-	Events  []event  `json:"events"`
-	Faults  []outage `json:"faults"`
+	Standby bool `json:"standby,omitempty"`
+	// Drowsy: a plugin of the scheduler takes its time; see drowsy.
+	Drowsy bool     `json:"drowsy,omitempty"`
+	Nodes  []node   `json:"nodes"`
+	Jobs   []job    `json:"jobs"`
+	Events []event  `json:"events"`
+	Faults []outage `json:"faults"`
 }
 
 // node is a node of so many cores.
@@ -67,6 +69,8 @@ var hopeless = []string{noClaim, noVolume, noNode, gated, tooLarge}
 type event struct {
 	At   duration `json:"at"`
 	Kind string   `json:"kind"`
+	// In is the moment of a drowsy scheduler, from At on, that it waits for; empty for none.
+	In string `json:"in,omitempty"`
 	// Target is the node, the job or the resource it happens to.
 	Target string `json:"target,omitempty"`
 	// N is which pod of a job, how many cores or members.
@@ -75,9 +79,10 @@ type event struct {
 	For duration `json:"for,omitempty"`
 }
 
-// outage is a request of the scheduler that does not go well: the Nth (from 0) of its kind.
+// outage is a request of the scheduler that does not go well: the Nth (from 0) of its kind, or of all that are sent at a moment.
 type outage struct {
-	Request string `json:"request"`
+	Request string `json:"request,omitempty"`
+	In      string `json:"in,omitempty"`
 	Nth     int    `json:"nth"`
 	// Kind is one of failures.
 	Kind string `json:"kind"`
@@ -142,7 +147,7 @@ var kinds = []string{
 
 // requests are those that a fault may hit, as wire names them.
 var requests = []string{
-	"create pods/binding", "create pods/binding", "create pods/binding", "create pods/eviction", "patch pods/status",
+	binds, binds, binds, "create pods/eviction", "patch pods/status",
 	"patch podgroups/status", "patch queues/status", "list pods", "watch pods", "list podgroups", "watch podgroups", "watch nodes", "watch queues",
 }
 
@@ -152,7 +157,7 @@ const trouble = 3 * time.Minute
 // draw makes a scenario of a seed. Each draws its own mix: most of them have a few kinds of trouble, and not all.
 func draw(seed uint64) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
-	s := &scenario{Seed: seed, Conf: []string{"plain", "plain", "queues"}[r.IntN(3)], Slow: r.IntN(3) == 0, Standby: r.IntN(4) == 0}
+	s := &scenario{Seed: seed, Conf: []string{"plain", "queues"}[r.IntN(2)], Slow: r.IntN(3) == 0, Standby: r.IntN(4) == 0}
 	for i := range 2 + r.IntN(4) {
 		s.Nodes = append(s.Nodes, node{Name: fmt.Sprintf("node-%d", i), Cores: 2 + r.IntN(7)})
 	}
@@ -165,7 +170,8 @@ func draw(seed uint64) *scenario {
 			Name: fmt.Sprintf("job-%d", i), At: at(trouble / 2), Size: size, Min: 1 + r.IntN(size), Cores: 1 + r.IntN(3),
 			Queue: []string{"default", "a", "b"}[r.IntN(3)], Class: []string{"low", "low", "high"}[r.IntN(3)],
 		}
-		if r.IntN(3) > 0 {
+		// Who is beyond the minimum of a job may be evicted.
+		if r.IntN(3) > 0 && s.Conf != "queues" {
 			j.Min = size
 		}
 		if r.IntN(2) == 0 {
@@ -187,6 +193,9 @@ func draw(seed uint64) *scenario {
 			o.Nth = r.IntN(2)
 		}
 		s.Faults = append(s.Faults, o)
+	}
+	if s.Drowsy = r.IntN(3) == 0; s.Drowsy {
+		s.aim(r)
 	}
 	return s
 }
@@ -225,6 +234,18 @@ func (s *scenario) drawEvents(r *rand.Rand, at func(time.Duration) duration) {
 	}
 }
 
+// aim has half of what happens, and a fault, wait until the scheduler is in the middle of something.
+func (s *scenario) aim(r *rand.Rand) {
+	for i := range s.Events {
+		if r.IntN(2) == 0 {
+			s.Events[i].In = amidst[r.IntN(len(amidst))]
+		}
+	}
+	for range r.IntN(3) {
+		s.Faults = append(s.Faults, outage{In: amidst[r.IntN(len(amidst))], Nth: r.IntN(3), Kind: failures[r.IntN(len(failures))]})
+	}
+}
+
 // check complains about a scenario that cannot be played: one that was written or changed by hand.
 func (s *scenario) check() error {
 	if _, ok := confs[s.Conf]; !ok {
@@ -245,10 +266,14 @@ func (s *scenario) check() error {
 		if s.idle(e) {
 			return fmt.Errorf("events[%d].target is %q: there is no such node or job", i, e.Target)
 		}
+		if e.In != "" && !slices.Contains(amidst, e.In) {
+			return fmt.Errorf("events[%d].in is %q: use one of %v, or nothing", i, e.In, amidst)
+		}
 	}
 	for i, o := range s.Faults {
-		if !slices.Contains(requests, o.Request) || !slices.Contains(failures, o.Kind) {
-			return fmt.Errorf("faults[%d] is %q at %q: use one of %v at one of %v", i, o.Kind, o.Request, failures, slices.Compact(slices.Sorted(slices.Values(requests))))
+		if !slices.Contains(failures, o.Kind) || slices.Contains(requests, o.Request) == slices.Contains(amidst, o.In) {
+			return fmt.Errorf("faults[%d] is %q at %q in %q: use one of %v at one of %v, or in one of %v",
+				i, o.Kind, o.Request, o.In, failures, slices.Compact(slices.Sorted(slices.Values(requests))), amidst)
 		}
 	}
 	return nil

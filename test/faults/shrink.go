@@ -24,9 +24,13 @@ func shrink(s *scenario, fails func(*scenario) bool) *scenario {
 		small.Events = slices.DeleteFunc(slices.Clone(small.Events), small.idle)
 		small.Nodes = fewer(small.Nodes, 1, func(left []node) bool { return fails(small.withNodes(left)) })
 		small.Events = slices.DeleteFunc(slices.Clone(small.Events), small.idle)
-		if quick := small; small.Slow {
-			if quick.Slow = false; fails(&quick) {
-				small = quick
+		for _, of := range []func(*scenario) *bool{
+			func(s *scenario) *bool { return &s.Slow }, func(s *scenario) *bool { return &s.Drowsy },
+		} {
+			if quick := small; *of(&small) {
+				if *of(&quick) = false; fails(&quick) {
+					small = quick
+				}
 			}
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
 
@@ -36,12 +37,15 @@ type wire struct {
 	s      *scenario
 	server *memory.Server
 	began  time.Time
+	// dozing is told the moment at which a drowsy scheduler begins to take its time, if anybody listens.
+	dozing chan string
 	// vetoes says why the API server refuses a request, if it does.
 	vetoes func(*request.RequestInfo) error
 
 	mu sync.Mutex // guards what follows
-	// sent counts requests by who asks what, arrived by kind; hits counts the faults that came to pass.
-	sent, arrived, hits map[string]int
+	// sent counts requests by who asks what, arrived by kind, and by moment; hits counts the faults that came to pass, during both faults and events by
+	// the moment at which they did.
+	sent, arrived, hits, during map[string]int
 	// healed: nothing fails any more.
 	healed bool
 	// second counts what has been asked of each object since the last look.
@@ -56,7 +60,7 @@ type wire struct {
 
 func newWire(s *scenario, server *memory.Server) *wire {
 	return &wire{
-		s: s, server: server, began: time.Now(), sent: map[string]int{}, arrived: map[string]int{}, hits: map[string]int{}, second: map[string]int{},
+		s: s, server: server, began: time.Now(), dozing: make(chan string), sent: map[string]int{}, arrived: map[string]int{}, hits: map[string]int{}, during: map[string]int{}, second: map[string]int{},
 		watches: map[*stream]bool{}, stalled: map[string]time.Time{},
 	}
 }
@@ -69,8 +73,53 @@ type line struct {
 	// dead is closed when the process is; orphans: what it had sent by then still arrives.
 	dead    chan struct{}
 	orphans bool
-	// apart is until when nothing reaches the API server, nor comes from there; guarded by the wire's lock.
+	// phase is how far the turn has come that the process has given.
+	phase func() dispatch.TurnPhase
+
+	// What follows is guarded by the wire's lock.
+
+	// apart is until when nothing reaches the API server, nor comes from there.
 	apart time.Time
+	// binding counts the binds that have been sent and not been answered.
+	binding int
+}
+
+// The moments at which something may happen to a scheduler: the phases of a turn, and between two of them, while pods are bound. In simulated
+// time a turn that is offered is so for no time at all: nothing comes between the choice of its lead and the cycle of that, in which no
+// other plugin is asked before Gang.
+const binding = "binding"
+
+var (
+	// amidst are those in which a drowsy scheduler takes its time.
+	amidst  = []string{string(dispatch.Planning), string(dispatch.Appealing), string(dispatch.Placing)}
+	moments = append(amidst, string(dispatch.Idle), binding)
+)
+
+// moment is what the process is in the middle of.
+func (l *line) moment() string {
+	phase := l.phase()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if phase == dispatch.Idle && l.binding > 0 {
+		return binding
+	}
+	return string(phase)
+}
+
+const binds = "create pods/binding"
+
+// sends notes that a request is on its way, until the function is called that it returns.
+func (l *line) sends(kind string) (answered func()) {
+	if kind != binds {
+		return func() {}
+	}
+	count := func(n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.binding += n
+	}
+	count(1)
+	return func() { count(-1) }
 }
 
 // part cuts the line for a while.
@@ -122,6 +171,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer l.sends(kind)()
 	nth := l.count(object, body)
 	// What is sent at the same moment comes in any order: so latencies go by who asks what of which object.
 	mine := l.name + ": " + object
@@ -164,7 +214,7 @@ func (l *line) arrive(ctx context.Context, kind, mine string, nth int) (fault st
 	if err := l.travel(ctx, l.latency(mine, nth)); err != nil {
 		return "", err
 	}
-	fault = l.strike(kind)
+	fault = l.strike(kind, l.moment())
 	if fault == held {
 		if err := l.travel(ctx, 20*time.Second); err != nil {
 			return "", err
@@ -210,23 +260,36 @@ func (l *line) count(object string, body []byte) (nth int) {
 	return nth
 }
 
-// strike says what fault hits a request that arrives, as one of its kind.
-func (w *wire) strike(kind string) string {
+// strike says what fault hits a request that arrives, as one of its kind, and at which moment of the process that sent it.
+func (w *wire) strike(kind, moment string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	nth := w.arrived[kind]
+	nth, then := w.arrived[kind], w.arrived[moment]
 	w.arrived[kind]++
+	w.arrived[moment]++
 	if w.healed {
 		return ""
 	}
 	for _, o := range w.s.Faults {
-		if o.Request == kind && o.Nth == nth {
+		if o.Request == kind && o.Nth == nth || o.In == moment && o.Nth == then {
 			w.hits[o.Kind+" at "+kind]++
+			w.during[during(o.Kind, moment)]++
 			return o.Kind
 		}
 	}
 	return ""
 }
+
+// note counts that something happens to a process.
+func (l *line) note(what string) {
+	moment := l.moment()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.during[during(what, moment)]++
+}
+
+// during names that something happened at a moment.
+func during(what, moment string) string { return what + " while " + moment }
 
 // mostASecond is how often the same may be asked of an object in a second, by all processes together; client-go repeats some requests.
 const mostASecond = 20

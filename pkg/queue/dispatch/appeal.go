@@ -97,6 +97,7 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 	if job == nil {
 		return Appeal{}
 	}
+	d.turn.appealing = true
 	l := d.lots[d.turn.lot]
 	if !d.cfg.Evicts || l == nil || l.key.guest || !d.starving(job) {
 		return Appeal{Job: job}

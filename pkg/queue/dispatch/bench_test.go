@@ -23,7 +23,7 @@ import (
 
 type silent struct{}
 
-func (silent) Turn(TurnResult)                {}
+func (silent) Turn(TurnPhase, TurnResult)     {}
 func (silent) Parked(model.ReasonKind)        {}
 func (silent) Retried()                       {}
 func (silent) Swept()                         {}

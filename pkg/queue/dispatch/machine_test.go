@@ -135,7 +135,7 @@ func machineRules() Rules {
 }
 
 // Turn implements Recorder. The dispatcher's lock is held.
-func (m *machine) Turn(result TurnResult) {
+func (m *machine) Turn(_ TurnPhase, result TurnResult) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ended = append(m.ended, result)
@@ -605,21 +605,6 @@ func (m *machine) late(s step) {
 	}
 }
 
-// phase is the state of the turn.
-func (m *machine) phase() string {
-	m.d.mu.Lock()
-	defer m.d.mu.Unlock()
-	switch t := m.d.turn; {
-	case t == nil:
-		return "idle"
-	case t.members == nil && t.planning.IsZero():
-		return "offered"
-	case t.members == nil:
-		return "planning"
-	}
-	return "placing"
-}
-
 // do lets something happen and checks what always holds.
 func (m *machine) do(s step) string {
 	synctest.Wait()
@@ -840,7 +825,7 @@ func outcome(t *testing.T, before []step, event string) (told string) {
 			for _, result := range slices.Compact(m.endings(ended)) {
 				told += "ends " + string(result) + ", "
 			}
-			told += m.phase()
+			told += string(m.d.Phase())
 			if m.cycle != nil {
 				told += ", its cycle is on"
 			}

@@ -43,6 +43,8 @@ type turn struct {
 	// planning is when the lead began to plan, placesThen how many places there were for the turn's job as far as they were counted.
 	planning   time.Time
 	placesThen int
+	// appealing: the plan did not hold, and others are sought who may be evicted.
+	appealing bool
 	// events are those that happened since the turn began; a plan made before them may have missed them.
 	events model.Event
 	// disturbed are those of them that others caused.
@@ -81,6 +83,46 @@ type member struct {
 	node string
 	// done: the member holds its node, or is no longer there to be placed.
 	done bool
+}
+
+// TurnPhase is how far a turn has come.
+type TurnPhase string
+
+// The phases.
+const (
+	// Idle: no turn is on. Members of earlier ones may bind.
+	Idle TurnPhase = "idle"
+	// Offered: the lead's scheduling cycle is yet to ask what it is for.
+	Offered TurnPhase = "offered"
+	// Planning: it looks for nodes.
+	Planning TurnPhase = "planning"
+	// Appealing: there are too few, and it looks for others who may be evicted.
+	Appealing TurnPhase = "appealing"
+	// Placing: members go to the nodes that were planned for them.
+	Placing TurnPhase = "placing"
+)
+
+// phase is how far the turn has come; there may be none.
+func (t *turn) phase() TurnPhase {
+	switch {
+	case t == nil:
+		return Idle
+	case t.members != nil:
+		return Placing
+	case t.appealing:
+		return Appealing
+	case !t.planning.IsZero():
+		return Planning
+	default:
+		return Offered
+	}
+}
+
+// Phase is how far the turn has come that is on.
+func (d *Dispatcher) Phase() TurnPhase {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.turn.phase()
 }
 
 // TurnResult is how a turn ended.

@@ -1,0 +1,100 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+// drowsyName names the plugin drowsy.
+const drowsyName = "Drowsy"
+
+// drowsy is a plugin that refuses nothing, and takes its time: else no simulated time would pass in a scheduling cycle, and nothing would
+// ever happen in the middle of one. It does not heed its context, as many do not.
+type drowsy struct{ line *line }
+
+var (
+	_ fwk.FilterPlugin  = drowsy{}
+	_ fwk.ReservePlugin = drowsy{}
+)
+
+// drowse has a scheduler's profiles ask it.
+func drowse(conf *schedulerconfig.KubeSchedulerConfiguration) {
+	for i := range conf.Profiles {
+		at := conf.Profiles[i].Plugins
+		for _, set := range []*schedulerconfig.PluginSet{&at.Filter, &at.Reserve} {
+			set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: drowsyName})
+		}
+	}
+}
+
+func (l *line) drowsy() runtime.Registry {
+	return runtime.Registry{drowsyName: func(context.Context, apiruntime.Object, fwk.Handle) (fwk.Plugin, error) { return drowsy{l}, nil }}
+}
+
+// Name implements fwk.Plugin.
+func (drowsy) Name() string { return drowsyName }
+
+// Filter implements fwk.FilterPlugin.
+func (d drowsy) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	d.line.doze("whether " + pod.Name + " may go to " + node.Node().Name)
+	return nil
+}
+
+// Reserve implements fwk.ReservePlugin.
+func (d drowsy) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	d.line.doze("that " + pod.Name + " has " + node)
+	return nil
+}
+
+// Unreserve implements fwk.ReservePlugin.
+func (drowsy) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+
+// doze lets time pass over a question: mostly none, now and then half a second, seldom more than a turn may last. Of searches for victims there are
+// few, and they take longer.
+func (l *line) doze(question string) {
+	nth := l.asked(question)
+	if nth < 0 {
+		return
+	}
+	question = l.name + ": " + question
+	moment, of := l.moment(), l.pick("doze over "+question, nth, 50)
+	if moment == string(dispatch.Appealing) {
+		of /= 4
+	}
+	most := 500 * time.Millisecond
+	switch {
+	case of == 0:
+		most = 12 * time.Second
+	case of > 10:
+		return
+	}
+	select {
+	case l.dozing <- moment:
+	default:
+	}
+	time.Sleep(time.Millisecond + time.Duration(l.pick(question, nth, int(most))))
+}
+
+// asked says how often something was asked before by the same process; negative if nothing fails any more.
+func (l *line) asked(question string) (times int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.healed {
+		return -1
+	}
+	key := l.name + " asked " + question
+	times = l.sent[key]
+	l.sent[key]++
+	return times
+}
