@@ -39,7 +39,10 @@ func drowse(conf *schedulerconfig.KubeSchedulerConfiguration) {
 }
 
 func (l *line) drowsy() runtime.Registry {
-	return runtime.Registry{drowsyName: func(context.Context, apiruntime.Object, fwk.Handle) (fwk.Plugin, error) { return drowsy{l}, nil }}
+	build := func(context.Context, apiruntime.Object, fwk.Handle) (fwk.Plugin, error) { //nolint:unparam // upstream's signature
+		return drowsy{l}, nil
+	}
+	return runtime.Registry{drowsyName: build}
 }
 
 // Name implements fwk.Plugin.

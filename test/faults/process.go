@@ -228,8 +228,8 @@ func counters() (map[string]int, error) {
 	return counted, nil
 }
 
-// endings are how turns can end, and in which phase, as counters names them. What is not among them takes a queue that loses a pod, which is no
-// fault that is simulated, or a gate that is put on a pod that has none, which the API server forbids.
+// endings are how turns can end, and in which phase, as counters names them. For a turn to be broken that was offered takes a queue that loses a pod,
+// which is no fault that is simulated.
 var endings = []string{
 	ending(dispatch.Offered, dispatch.TurnChanged), ending(dispatch.Offered, dispatch.TurnRefused),
 	ending(dispatch.Planning, dispatch.TurnRepeated), ending(dispatch.Planning, dispatch.TurnErrored), ending(dispatch.Planning, dispatch.TurnBroken),
@@ -237,6 +237,7 @@ var endings = []string{
 	ending(dispatch.Appealing, dispatch.TurnRefused), ending(dispatch.Appealing, dispatch.TurnPipelined), ending(dispatch.Appealing, dispatch.TurnRepeated),
 	ending(dispatch.Appealing, dispatch.TurnErrored), ending(dispatch.Appealing, dispatch.TurnBroken), ending(dispatch.Appealing, dispatch.TurnChanged),
 	ending(dispatch.Placing, dispatch.TurnPlaced), ending(dispatch.Placing, dispatch.TurnBroken), ending(dispatch.Placing, dispatch.TurnErrored),
+	ending(dispatch.Placing, dispatch.TurnChanged),
 }
 
 // ending names how a turn ended.

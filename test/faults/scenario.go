@@ -271,12 +271,17 @@ func (s *scenario) check() error {
 		}
 	}
 	for i, o := range s.Faults {
-		if !slices.Contains(failures, o.Kind) || slices.Contains(requests, o.Request) == slices.Contains(amidst, o.In) {
+		if !o.possible() {
 			return fmt.Errorf("faults[%d] is %q at %q in %q: use one of %v at one of %v, or in one of %v",
 				i, o.Kind, o.Request, o.In, failures, slices.Compact(slices.Sorted(slices.Values(requests))), amidst)
 		}
 	}
 	return nil
+}
+
+// possible reports whether an outage is one that there is: at requests of a kind or at a moment.
+func (o outage) possible() bool {
+	return slices.Contains(failures, o.Kind) && slices.Contains(requests, o.Request) != slices.Contains(amidst, o.In)
 }
 
 // String says what is in a scenario.
