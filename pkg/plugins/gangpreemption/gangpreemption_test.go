@@ -7,16 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
+	"github.com/caldera-scheduler/caldera/pkg/internal/simulated"
 	"github.com/caldera-scheduler/caldera/pkg/profile"
-	"github.com/caldera-scheduler/caldera/pkg/simulate"
-	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
 // classes are priority classes, by their values.
@@ -74,27 +70,13 @@ func ordinary(name, node, class string, cores int) string {
 // gone simulates the shipped configuration on a cluster, and returns the pods that are not there in the end, of those that it was given.
 func gone(t *testing.T, file string, change func(*schedulerconfig.KubeSchedulerConfiguration)) []string {
 	t.Helper()
-	now := time.Date(2026, time.August, 15, 12, 0, 0, 0, time.UTC)
-	read, err := scenario.Read("scenario", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := scenario.Complete(read, now)
-	if err != nil {
-		t.Fatal(err)
-	}
 	config, err := profile.Only.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
 	change(config)
-	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(-1)))
-	result, err := simulate.Run(klog.NewContext(t.Context(), logger), objects, simulate.Options{Config: config, Now: now, Rounds: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
 	there := map[string]bool{}
-	for _, p := range result.Pods {
+	for _, p := range simulated.Pods(t, file, config, 4) {
 		there[p.Name] = true
 	}
 	var left []string

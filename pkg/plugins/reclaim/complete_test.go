@@ -7,15 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
+	"github.com/caldera-scheduler/caldera/pkg/internal/simulated"
 	"github.com/caldera-scheduler/caldera/pkg/profile"
-	"github.com/caldera-scheduler/caldera/pkg/simulate"
-	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
 const preempting = `
@@ -76,26 +72,12 @@ func TestWhoIsCompletedEvictsForAllItsMembersOrNobody(t *testing.T) {
 // placed simulates a cluster, and returns the pods that have nodes in the end, in the order of their names.
 func placed(t *testing.T, file string) []string {
 	t.Helper()
-	now := time.Date(2026, time.August, 15, 12, 0, 0, 0, time.UTC)
-	read, err := scenario.Read("scenario", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := scenario.Complete(read, now)
-	if err != nil {
-		t.Fatal(err)
-	}
 	config, err := profile.Read("conf", []byte(preempting), profile.Only)
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(-1)))
-	result, err := simulate.Run(klog.NewContext(t.Context(), logger), objects, simulate.Options{Config: config, Now: now, Rounds: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var on []string
-	for _, p := range result.Pods {
+	for _, p := range simulated.Pods(t, file, config, 6) {
 		if p.Node != "" {
 			on = append(on, p.Name)
 		}
