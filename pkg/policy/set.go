@@ -278,15 +278,15 @@ func (s *Set) goesByClaim() bool {
 	return s.holdings == nil
 }
 
-// AdmitGuest is Admit as if nothing were promised to jobs that nodes have refused for long.
+// AdmitGuest is Admit as if nothing were promised to jobs that are stalled.
 func (s *Set) AdmitGuest(w World, j *Ranked) model.Reason {
 	w.guest, w.Inqueue = true, s.book.Inqueue().Clone()
 	w.Inqueue.Sub(s.book.Stalled())
 	return s.admit(w, j)
 }
 
-// RoomBeside reports whether what is idle, all nodes together, covers a job's claim besides what was promised to jobs that nodes have not
-// refused for long.
+// RoomBeside reports whether what is idle, all nodes together, covers a job's claim besides what was promised to jobs that are not
+// stalled.
 func (s *Set) RoomBeside(w World, j *Ranked) bool {
 	all := resource.Limit{Amounts: s.book.Cluster().Portion(), Unnamed: resource.Nothing}
 	return len(all.Refuses(j.Claim(), func(name resourceName) int64 {

@@ -118,6 +118,7 @@ func TestAScenarioComesFromItsSeed(t *testing.T) {
 // TestShrinkLeavesWhatItTakes: a scenario fails if the scheduler crashes while a bind of the second job is refused.
 func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	s := draw(7)
+	s.Slow, s.Drowsy = true, true
 	s.Jobs = []job{{Name: "a", Size: 1, Cores: 1}, {Name: "b", Size: 1, Cores: 1}, {Name: "c", Size: 1, Cores: 1}}
 	for i := range 20 {
 		s.Events = append(s.Events, event{Kind: podDeleted, Target: "a", N: i}, event{Kind: nodeLost, Target: s.Nodes[0].Name})
@@ -128,7 +129,7 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	}
 	fails := func(s *scenario) bool { return has(s, crash, "") && has(s, bindsRefused, "b") && len(s.Jobs) > 0 }
 	small := shrink(s, fails)
-	if small == nil || len(small.Events) != 2 || len(small.Jobs) != 1 || small.Jobs[0].Name != "b" || len(small.Nodes) != 1 || len(small.Faults) != 0 || small.Slow {
+	if small == nil || len(small.Events) != 2 || len(small.Jobs) != 1 || small.Jobs[0].Name != "b" || len(small.Nodes) != 1 || len(small.Faults) != 0 || small.Slow || small.Drowsy {
 		t.Errorf("what is left is %+v", small)
 	}
 	times := 0

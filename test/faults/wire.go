@@ -43,8 +43,8 @@ type wire struct {
 	vetoes func(*request.RequestInfo) error
 
 	mu sync.Mutex // guards what follows
-	// sent counts requests by who asks what, arrived by kind, and by moment; hits counts the faults that came to pass, during both faults and events by
-	// the moment at which they did.
+	// sent counts requests by who asks what, arrived by kind, and by moment. Hits counts the faults that came to pass, during both faults and
+	// events by the moment at which they did.
 	sent, arrived, hits, during map[string]int
 	// healed: nothing fails any more.
 	healed bool
@@ -60,7 +60,8 @@ type wire struct {
 
 func newWire(s *scenario, server *memory.Server) *wire {
 	return &wire{
-		s: s, server: server, began: time.Now(), dozing: make(chan string), sent: map[string]int{}, arrived: map[string]int{}, hits: map[string]int{}, during: map[string]int{}, second: map[string]int{},
+		s: s, server: server, began: time.Now(), dozing: make(chan string),
+		sent: map[string]int{}, arrived: map[string]int{}, hits: map[string]int{}, during: map[string]int{}, second: map[string]int{},
 		watches: map[*stream]bool{}, stalled: map[string]time.Time{},
 	}
 }
@@ -95,7 +96,7 @@ var (
 	moments = append(amidst, string(dispatch.Idle), binding)
 )
 
-// moment is what the process is in the middle of.
+// moment names what the process is doing: a phase of the turn, or binding.
 func (l *line) moment() string {
 	phase := l.phase()
 	l.mu.Lock()
@@ -201,7 +202,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// kindOf is what requests are told apart by for faults.
+// kindOf names a request by its verb and its resource. Faults are drawn by that.
 func kindOf(info *request.RequestInfo) string {
 	if info.Subresource != "" {
 		return info.Verb + " " + info.Resource + "/" + info.Subresource

@@ -34,7 +34,7 @@ metadata: {name: low}
 value: 10
 `
 
-// gang is a PodGroup with pods of one core each, of which the first ones run on node n. It may be half placed for ever.
+// gang is a PodGroup with pods of one core each. The first ones run on node n. It is never released.
 func gang(name, class string, least, pods, placed int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: %s, annotations: {caldera.dev/half-timeout: 0s}}\nspec: {minMember: %d, priorityClassName: %s}\n", name, least, class)
