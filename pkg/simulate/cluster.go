@@ -28,6 +28,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
 )
 
 // cluster is an API in memory and the scheduler that runs on it.
@@ -83,7 +84,7 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 	c.receipts = &receipts{api: c.api}
 	kube, groups := c.api.Kube(), c.api.Groups()
 	c.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
-	groups.VolcanoInformers = volcanoReceipts{c.groups, c.receipts}
+	groups.VolcanoInformers = tap.Volcano(c.groups, c.receipts.between)
 	c.core = scheduler.NewInformerFactory(kube, 0, nil)
 	c.engine = engine.NewWith(engine.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, Policies: o.Outside.Policies})
 	config := o.Config
@@ -92,7 +93,7 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 		c.stop()
 		return nil, fmt.Errorf("adding plugins to the scheduler: %w", err)
 	}
-	c.sched, err = scheduler.New(c.ctx, kube, coreReceipts{c.core, c.receipts}, nil, discardEvents,
+	c.sched, err = scheduler.New(c.ctx, kube, tap.Core(c.core, c.receipts.between), nil, discardEvents,
 		scheduler.WithClock(c.clock),
 		scheduler.WithComponentConfigVersion(config.APIVersion),
 		scheduler.WithProfiles(config.Profiles...),

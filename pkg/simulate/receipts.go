@@ -8,19 +8,12 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/informers/core"
-	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/tools/cache"
-	volcanoinformers "volcano.sh/apis/pkg/client/informers/externalversions"
-	volcanointernal "volcano.sh/apis/pkg/client/informers/externalversions/internalinterfaces"
-	volcanoscheduling "volcano.sh/apis/pkg/client/informers/externalversions/scheduling"
 
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
@@ -61,53 +54,23 @@ func (r *receipts) undelivered() string {
 	return ""
 }
 
-// informer returns an informer whose handlers leave receipts.
-func (r *receipts) informer(like runtime.Object, informer cache.SharedIndexInformer) cache.SharedIndexInformer {
+// between has a handler leave receipts.
+func (r *receipts) between(like runtime.Object, handler cache.ResourceEventHandler) (cache.ResourceEventHandler, error) {
 	if pod, ok := like.(*corev1.Pod); ok {
 		// The scheduler watches pods that have not finished.
 		pod = pod.DeepCopy()
 		pod.Status.Phase = corev1.PodPending
 		like = pod
 	}
-	return countedInformer{SharedIndexInformer: informer, like: like, receipts: r}
-}
-
-// countedInformer is an informer whose handlers leave receipts.
-type countedInformer struct {
-	cache.SharedIndexInformer
-	like     runtime.Object
-	receipts *receipts
-}
-
-func (i countedInformer) counted(handler cache.ResourceEventHandler) (cache.ResourceEventHandler, error) {
-	resource, err := i.receipts.api.ResourceOf(i.like)
+	resource, err := r.api.ResourceOf(like)
 	if err != nil {
 		return nil, err
 	}
-	h := &receipt{ResourceEventHandler: handler, resource: resource, like: i.like}
-	i.receipts.mu.Lock()
-	defer i.receipts.mu.Unlock()
-	i.receipts.handlers = append(i.receipts.handlers, h)
+	h := &receipt{ResourceEventHandler: handler, resource: resource, like: like}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.handlers = append(r.handlers, h)
 	return h, nil
-}
-
-// AddEventHandler implements cache.SharedInformer.
-func (i countedInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
-}
-
-// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
-func (i countedInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, every time.Duration) (cache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &every})
-}
-
-// AddEventHandlerWithOptions implements cache.SharedInformer.
-func (i countedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	h, err := i.counted(handler)
-	if err != nil {
-		return nil, err
-	}
-	return i.SharedIndexInformer.AddEventHandlerWithOptions(h, o)
 }
 
 // OnAdd implements cache.ResourceEventHandler.
@@ -137,35 +100,4 @@ func (h *receipt) saw(o any) {
 	if version, err := strconv.ParseUint(meta.GetResourceVersion(), 10, 64); err == nil && version > h.seen.Load() {
 		h.seen.Store(version)
 	}
-}
-
-// coreReceipts are the scheduler's informers; the handlers of core kinds leave receipts. Objects of other kinds do not
-// change in a simulation.
-type coreReceipts struct {
-	informers.SharedInformerFactory
-	receipts *receipts
-}
-
-// InformerFor implements informers.SharedInformerFactory.
-func (f coreReceipts) InformerFor(o runtime.Object, build internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	return f.receipts.informer(o, f.SharedInformerFactory.InformerFor(o, build))
-}
-
-// Core implements informers.SharedInformerFactory.
-func (f coreReceipts) Core() core.Interface { return core.New(f, metav1.NamespaceAll, nil) }
-
-// volcanoReceipts are informers of PodGroups and Queues whose handlers leave receipts.
-type volcanoReceipts struct {
-	volcanoinformers.SharedInformerFactory
-	receipts *receipts
-}
-
-// InformerFor implements externalversions.SharedInformerFactory.
-func (f volcanoReceipts) InformerFor(o runtime.Object, build volcanointernal.NewInformerFunc) cache.SharedIndexInformer {
-	return f.receipts.informer(o, f.SharedInformerFactory.InformerFor(o, build))
-}
-
-// Scheduling implements externalversions.SharedInformerFactory.
-func (f volcanoReceipts) Scheduling() volcanoscheduling.Interface {
-	return volcanoscheduling.New(f, metav1.NamespaceAll, nil)
 }

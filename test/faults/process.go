@@ -28,6 +28,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
 )
 
 // confs are the configurations of the scheduler, as a volcano-scheduler.conf.
@@ -97,7 +98,7 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 		return nil, err
 	}
 	informers := scheduler.NewInformerFactory(kube, 0, nil)
-	p.sched, err = scheduler.New(ctx, kube, informers, nil, func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
+	p.sched, err = scheduler.New(ctx, kube, tap.Core(informers, p.line.lanes()), nil, func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
 		scheduler.WithKubeConfig(config),
 		scheduler.WithProfiles(conf.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(conf.PercentageOfNodesToScore),

@@ -7,16 +7,20 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
@@ -50,8 +54,8 @@ type wire struct {
 	healed bool
 	// second counts what has been asked of each object since the last look.
 	second map[string]int
-	// watches are those that are on, by resource.
-	watches map[*stream]bool
+	// watches are those that are on, the oldest first: in that order they break.
+	watches []*stream
 	// stalled is until when nothing of a resource is delivered.
 	stalled map[string]time.Time
 	// trace is what has been sent when.
@@ -62,7 +66,7 @@ func newWire(s *scenario, server *memory.Server) *wire {
 	return &wire{
 		s: s, server: server, began: time.Now(), dozing: make(chan string),
 		sent: map[string]int{}, arrived: map[string]int{}, hits: map[string]int{}, during: map[string]int{}, second: map[string]int{},
-		watches: map[*stream]bool{}, stalled: map[string]time.Time{},
+		stalled: map[string]time.Time{},
 	}
 }
 
@@ -128,7 +132,7 @@ func (l *line) part(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.apart = until
-	for s := range l.watches {
+	for _, s := range l.watches {
 		if s.line == l {
 			s.cut()
 		}
@@ -144,8 +148,9 @@ func (l *line) parted() bool {
 // pick draws one of so many for a thing that happens: the same in each run of a scenario, whatever else happens.
 func (w *wire) pick(what string, nth, of int) int {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d/%s/%d", w.s.Seed, what, nth)
-	return int((h.Sum64() >> 7) % uint64(of))
+	fmt.Fprintf(h, "%s/%d", what, nth)
+	// Sums of texts that differ in a digit are too much alike: with them alone, news would arrive exactly a second after other news.
+	return rand.New(rand.NewPCG(w.s.Seed, h.Sum64())).IntN(of)
 }
 
 // latency is how long a request or a piece of news takes: some milliseconds, now and then much more. No two arrive at the same moment, or
@@ -233,17 +238,25 @@ func describe(r *http.Request, info *request.RequestInfo, kind string) (object s
 	if !info.IsResourceRequest {
 		name = info.Path
 	}
+	if r.Body != nil {
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return "", nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	if info.Verb == "create" && name == "" {
+		var named metav1.PartialObjectMetadata
+		// What is not JSON, a lease for instance, there is one of.
+		if json.Unmarshal(body, &named) == nil {
+			name = named.Name
+		}
+	}
 	query := r.URL.Query()
 	object = fmt.Sprintf("%s %s%s%s", kind, name, query.Get("fieldSelector"), query.Get("labelSelector"))
 	if info.APIGroup == coscheduling.SchemeGroupVersion.Group {
 		object += " of " + info.APIGroup
 	}
-	if r.Body == nil {
-		return object, nil, nil
-	}
-	body, err = io.ReadAll(r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return object, body, err
+	return object, body, nil
 }
 
 // count notes that a request is sent, and numbers it among those that ask the same.
@@ -378,7 +391,7 @@ func (w *wire) stall(resource string, d time.Duration) {
 func (w *wire) cut(resource string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for s := range w.watches {
+	for _, s := range w.watches {
 		if s.resource == resource {
 			s.cut()
 		}
@@ -411,7 +424,7 @@ func (l *line) follow(ctx context.Context, resource, name string, from io.ReadCl
 	to, in := io.Pipe()
 	s := &stream{line: l, resource: resource, from: from, to: to, broken: make(chan struct{})}
 	l.mu.Lock()
-	l.watches[s] = true
+	l.watches = append(l.watches, s)
 	l.mu.Unlock()
 	lines := make(chan []byte)
 	go func() {
@@ -433,7 +446,7 @@ func (l *line) follow(ctx context.Context, resource, name string, from io.ReadCl
 		err := l.pass(ctx, s, name, lines, in)
 		in.CloseWithError(err)
 		l.mu.Lock()
-		delete(l.watches, s)
+		l.watches = slices.DeleteFunc(l.watches, func(other *stream) bool { return other == s })
 		l.mu.Unlock()
 		s.cut()
 		from.Close() //nolint:errcheck,gosec // it is in memory
