@@ -19,6 +19,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -82,7 +83,7 @@ type process struct {
 func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, name string, election bool) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{
-		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: engine.New(), cancel: cancel,
+		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: engine.NewWith(engine.Options{Clock: late{}}), cancel: cancel,
 		leading: make(chan struct{}), lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	p.line.phase = p.phase
@@ -157,6 +158,15 @@ func (p *process) phase() dispatch.TurnPhase {
 	}
 	return dispatch.Idle
 }
+
+// late is a clock whose timers go off a moment late. Some waits of a scheduler are as long as others, a second mostly, and begin together: which
+// of them ended first would be by chance.
+type late struct{ clock.RealClock }
+
+const belated = 7 * time.Nanosecond
+
+// NewTimer implements clock.Clock.
+func (c late) NewTimer(d time.Duration) clock.Timer { return c.RealClock.NewTimer(d + belated) }
 
 func closed(c <-chan struct{}) bool {
 	select {
