@@ -91,6 +91,9 @@ func (w *world) complaint() string {
 		}
 	}
 	if w.s.Conf == "queues" {
+		if complaint := w.docket.inVain(); complaint != "" {
+			return complaint
+		}
 		return w.allFit(room)
 	}
 	return ""
@@ -145,7 +148,7 @@ func (w *world) phase(l *life) volcano.PodGroupPhase {
 func (w *world) refusesForEver(job string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.until.IsZero() && r.verb == "pods/binding" && r.job == job })
+	return slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.until.IsZero() && r.verb != "pods/eviction" && r.job == job })
 }
 
 // differs says where the scheduler's model is not what the API server has; empty if nowhere.

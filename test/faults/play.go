@@ -53,8 +53,8 @@ func play(t *testing.T, s *scenario) (o outcome) {
 		o.Failure = err.Error()
 		return o
 	}
-	if s.Drowsy {
-		drowse(conf)
+	if s.moody() {
+		addMoody(conf)
 	}
 	before, err := counters()
 	if err != nil {
@@ -127,7 +127,7 @@ func newPlay(s *scenario, conf *schedulerconfig.KubeSchedulerConfiguration) (*pl
 		return nil, err
 	}
 	p := &playing{s: s, conf: conf, world: world, wire: newWire(s, api.Server()), placed: map[types.UID]string{}, restart: time.Now()}
-	p.wire.vetoes = world.veto
+	p.wire.vetoes, p.wire.errs, p.wire.evicts = world.veto, world.errs, world.docket.enter
 	p.events = slices.Clone(s.Events)
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.At - b.At) })
 	return p, nil
@@ -182,6 +182,9 @@ func (p *playing) step(began time.Time) string {
 	if failure := p.wire.hammered(); failure != "" {
 		return failure
 	}
+	if failure := p.world.docket.judge(); failure != "" {
+		return failure
+	}
 	return p.world.overcommitted(p.placed)
 }
 
@@ -233,6 +236,9 @@ func (p *playing) happen(e event) {
 		p.wire.stall(e.Target, time.Duration(e.For))
 	default:
 		p.world.happen(e)
+	}
+	if !slices.Contains(harmless, e.Kind) || e.Kind == minimumChanged {
+		p.world.docket.pardon(time.Duration(e.For))
 	}
 	if verbose {
 		klog.Background().Info("Event", "kind", e.Kind, "target", e.Target, "n", e.N, "for", time.Duration(e.For))

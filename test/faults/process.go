@@ -21,6 +21,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
@@ -86,9 +87,9 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: engine.NewWith(engine.Options{Clock: late{}}), cancel: cancel,
 		leading: make(chan struct{}), lost: make(chan struct{}), ended: make(chan struct{}),
 	}
-	p.line.phase = p.phase
+	p.line.phase, p.line.decisions = p.phase, p.decisions
 	registry := plugins.Registry(p.engine)
-	if err := registry.Merge(p.line.drowsy()); err != nil {
+	if err := registry.Merge(p.line.moody()); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -167,6 +168,14 @@ const belated = 7 * time.Nanosecond
 
 // NewTimer implements clock.Clock.
 func (c late) NewTimer(d time.Duration) clock.Timer { return c.RealClock.NewTimer(d + belated) }
+
+// decisions are what the scheduler has decided to evict.
+func (p *process) decisions() []eviction.Decision {
+	if e := p.engine.Evictions; e != nil {
+		return e.Ledger.Decisions()
+	}
+	return nil
+}
 
 func closed(c <-chan struct{}) bool {
 	select {

@@ -50,6 +50,8 @@ type job struct {
 	Class string   `json:"class"`
 	// Lasts is how long a pod runs; 0: for ever.
 	Lasts duration `json:"lasts,omitempty"`
+	// Grace is how long a pod takes to end once it is deleted.
+	Grace duration `json:"grace"`
 	// Stuck is why it can never run, one of hopeless; empty if it can.
 	Stuck string `json:"stuck,omitempty"`
 }
@@ -69,7 +71,7 @@ var hopeless = []string{noClaim, noVolume, noNode, gated, tooLarge}
 type event struct {
 	At   duration `json:"at"`
 	Kind string   `json:"kind"`
-	// In is the moment of a drowsy scheduler, from At on, that it waits for; empty for none.
+	// In is what it waits for, from At on: a moment of a drowsy scheduler, or that somebody is evicted; empty for nothing.
 	In string `json:"in,omitempty"`
 	// Target is the node, the job or the resource it happens to.
 	Target string `json:"target,omitempty"`
@@ -125,6 +127,7 @@ const (
 	minimumChanged = "minimum-changed" // its minMember becomes N
 	jobDeleted     = "job-deleted"     // a job goes with all it has
 	queueClosed    = "queue-gone"      // a queue is deleted, and comes back
+	pluginErrs     = "plugin-errs"     // a plugin of the scheduler errs over the pods of a job, N = 1: once they are placed, not when that is planned; For = 0: for ever
 )
 
 // The ways in which a request fails.
@@ -142,12 +145,15 @@ var failures = []string{refused, overloaded, conflicted, unreached, answerLost, 
 // kinds are the events that are drawn; what is there twice happens more often.
 var kinds = []string{
 	crash, crash, parted, watchDropped, watchExpired, watchDelayed, watchDelayed, bindsRefused, evictsRefused, nodeLost, nodeCordoned, nodeShrunk, podDeleted,
-	podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted, queueClosed,
+	podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted, queueClosed, pluginErrs,
 }
+
+// harmless are events that are nobody's reason for not getting what somebody else was evicted for, nor for coming after others.
+var harmless = []string{crash, crash, crash, watchDropped, watchExpired, podTouched, minimumChanged}
 
 // requests are those that a fault may hit, as wire names them.
 var requests = []string{
-	binds, binds, binds, "create pods/eviction", "patch pods/status",
+	binds, binds, binds, evicts, "patch pods/status",
 	"patch podgroups/status", "patch queues/status", "list pods", "watch pods", "list podgroups", "watch podgroups", "watch nodes", "watch queues",
 }
 
@@ -169,6 +175,10 @@ func draw(seed uint64) *scenario {
 		j := job{
 			Name: fmt.Sprintf("job-%d", i), At: at(trouble / 2), Size: size, Min: 1 + r.IntN(size), Cores: 1 + r.IntN(3),
 			Queue: []string{"default", "a", "b"}[r.IntN(3)], Class: []string{"low", "low", "high"}[r.IntN(3)],
+			Grace: duration(time.Duration(1+r.IntN(40)) * time.Second),
+		}
+		if r.IntN(2) == 0 {
+			j.Grace = duration(2 * time.Second)
 		}
 		// Who is beyond the minimum of a job may be evicted.
 		if r.IntN(3) > 0 && s.Conf != "queues" {
@@ -185,7 +195,11 @@ func draw(seed uint64) *scenario {
 		}
 		s.Jobs = append(s.Jobs, j)
 	}
-	s.drawEvents(r, at)
+	if r.IntN(4) == 0 {
+		s.drawCalm(r, at)
+		return s
+	}
+	s.drawEvents(r, kinds, at)
 	for range r.IntN(12) {
 		o := outage{Request: requests[r.IntN(len(requests))], Nth: int(r.ExpFloat64() * 6), Kind: failures[r.IntN(len(failures))]}
 		if strings.HasPrefix(o.Request, "list ") || strings.HasSuffix(o.Request, "/eviction") {
@@ -200,11 +214,39 @@ func draw(seed uint64) *scenario {
 	return s
 }
 
+// drawCalm has little happen: of what comes to nothing, and of who comes after others, more can be said then.
+func (s *scenario) drawCalm(r *rand.Rand, at func(time.Duration) duration) {
+	s.Slow = false
+	if s.Conf != "queues" {
+		s.drawEvents(r, harmless, at)
+		return
+	}
+	// Whoever comes first has more than it is due, and takes its time to give that back.
+	all := 0
+	for _, n := range s.Nodes {
+		all += n.Cores
+	}
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if i < 2 {
+			j.At, j.Cores, j.Size, j.Min, j.Class, j.Queue, j.Lasts, j.Stuck = 0, 1, all*2/3, 1, "low", "default", 0, ""
+		} else {
+			j.At, j.Min = max(j.At, duration(10*time.Second)), j.Size
+		}
+	}
+	s.drawEvents(r, harmless, at)
+	for i := range s.Events {
+		if s.Events[i].Kind == crash && r.IntN(2) == 0 {
+			s.Events[i].In = evicting
+		}
+	}
+}
+
 // drawEvents adds what happens, of some kinds.
-func (s *scenario) drawEvents(r *rand.Rand, at func(time.Duration) duration) {
-	kinds := slices.Clone(kinds)
+func (s *scenario) drawEvents(r *rand.Rand, kinds []string, at func(time.Duration) duration) {
+	kinds = slices.Clone(kinds)
 	r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-	kinds = kinds[:1+r.IntN(6)]
+	kinds = kinds[:1+r.IntN(min(6, len(kinds)))]
 	for range r.IntN(10) {
 		e := event{At: at(trouble), Kind: kinds[r.IntN(len(kinds))], For: at(time.Minute)}
 		some := s.Jobs[r.IntN(len(s.Jobs))]
@@ -227,6 +269,11 @@ func (s *scenario) drawEvents(r *rand.Rand, at func(time.Duration) duration) {
 			e.Target, e.N, e.For = some.Name, r.IntN(some.Size), 0
 		case groupReplaced, minimumChanged, jobDeleted:
 			e.Target, e.N = some.Name, 1+r.IntN(some.Size+1)
+		case pluginErrs:
+			e.Target, e.N = some.Name, r.IntN(2)
+			if r.IntN(3) == 0 {
+				e.For = 0
+			}
 		case queueClosed:
 			e.Target = some.Queue
 		}
@@ -266,11 +313,18 @@ func (s *scenario) check() error {
 		if s.idle(e) {
 			return fmt.Errorf("events[%d].target is %q: there is no such node or job", i, e.Target)
 		}
-		if e.In != "" && !slices.Contains(amidst, e.In) {
-			return fmt.Errorf("events[%d].in is %q: use one of %v, or nothing", i, e.In, amidst)
+		switch {
+		case e.In == "" || e.In == evicting || s.Drowsy && slices.Contains(amidst, e.In):
+		case slices.Contains(amidst, e.In):
+			return fmt.Errorf("events[%d].in is %q, for which only a drowsy scheduler takes any time: set drowsy, or use %s, or nothing", i, e.In, evicting)
+		default:
+			return fmt.Errorf("events[%d].in is %q: use one of %v, or nothing", i, e.In, append(slices.Clone(amidst), evicting))
 		}
 	}
 	for i, o := range s.Faults {
+		if o.In != "" && !s.Drowsy {
+			return fmt.Errorf("faults[%d].in is %q, for which only a drowsy scheduler takes any time: set drowsy, or name a request", i, o.In)
+		}
 		if !o.possible() {
 			return fmt.Errorf("faults[%d] is %q at %q in %q: use one of %v at one of %v, or in one of %v",
 				i, o.Kind, o.Request, o.In, failures, slices.Compact(slices.Sorted(slices.Values(requests))), amidst)
@@ -282,6 +336,20 @@ func (s *scenario) check() error {
 // possible reports whether an outage is one that there is: at requests of a kind or at a moment.
 func (o outage) possible() bool {
 	return slices.Contains(failures, o.Kind) && slices.Contains(requests, o.Request) != slices.Contains(amidst, o.In)
+}
+
+// prompt reports whether news of the cluster is never older than a few seconds.
+func (s *scenario) prompt() bool {
+	late := func(e event) bool { return e.Kind == watchDelayed || e.Kind == parted }
+	broken := func(o outage) bool {
+		return o.In != "" || strings.HasPrefix(o.Request, "list ") || strings.HasPrefix(o.Request, "watch ")
+	}
+	return !s.Slow && !s.Drowsy && !slices.ContainsFunc(s.Events, late) && !slices.ContainsFunc(s.Faults, broken)
+}
+
+// moody reports whether the scheduler has the plugin moody.
+func (s *scenario) moody() bool {
+	return s.Drowsy || slices.ContainsFunc(s.Events, func(e event) bool { return e.Kind == pluginErrs })
 }
 
 // String says what is in a scenario.

@@ -93,7 +93,7 @@ func (s *scenario) idle(e event) bool {
 	switch e.Kind {
 	case nodeLost, nodeCordoned, nodeShrunk:
 		return !slices.ContainsFunc(s.Nodes, func(n node) bool { return n.Name == e.Target })
-	case bindsRefused, podDeleted, podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted:
+	case bindsRefused, podDeleted, podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted, pluginErrs:
 		return !slices.ContainsFunc(s.Jobs, func(j job) bool { return j.Name == e.Target })
 	}
 	return false

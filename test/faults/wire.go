@@ -26,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
@@ -41,10 +42,13 @@ type wire struct {
 	s      *scenario
 	server *memory.Server
 	began  time.Time
-	// dozing is told the moment at which a drowsy scheduler begins to take its time, if anybody listens.
+	// dozing is told the moment at which a drowsy scheduler begins to take its time, and when somebody is evicted, if anybody listens.
 	dozing chan string
-	// vetoes says why the API server refuses a request, if it does.
+	// vetoes says why the API server refuses a request, if it does; errs says why a plugin errs over a pod, if it does. Evicts is told whom the API
+	// server has agreed to evict, and what the scheduler has decided that asked for it.
 	vetoes func(*request.RequestInfo) error
+	errs   func(job string, placing bool) error
+	evicts func(pod string, decisions []eviction.Decision)
 
 	mu sync.Mutex // guards what follows
 	// sent counts requests by who asks what, arrived by kind, and by moment. Hits counts the faults that came to pass, during both faults and
@@ -78,8 +82,9 @@ type line struct {
 	// dead is closed when the process is; orphans: what it had sent by then still arrives.
 	dead    chan struct{}
 	orphans bool
-	// phase is how far the turn has come that the process has given.
-	phase func() dispatch.TurnPhase
+	// phase is how far the turn has come that the process has given, decisions are its decisions to evict.
+	phase     func() dispatch.TurnPhase
+	decisions func() []eviction.Decision
 
 	// What follows is guarded by the wire's lock.
 
@@ -93,6 +98,9 @@ type line struct {
 // time a turn that is offered is so for no time at all: nothing comes between the choice of its lead and the cycle of that, in which no
 // other plugin is asked before Gang.
 const binding = "binding"
+
+// evicting is when the API server has just agreed to evict somebody.
+const evicting = "evicting"
 
 var (
 	// amidst are those in which a drowsy scheduler takes its time.
@@ -111,7 +119,18 @@ func (l *line) moment() string {
 	return string(phase)
 }
 
-const binds = "create pods/binding"
+const (
+	binds  = "create pods/binding"
+	evicts = "create pods/eviction"
+)
+
+// tell has what waits for a moment happen.
+func (w *wire) tell(moment string) {
+	select {
+	case w.dozing <- moment:
+	default:
+	}
+}
 
 // sends notes that a request is on its way, until the function is called that it returns.
 func (l *line) sends(kind string) (answered func()) {
@@ -192,6 +211,10 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.server.RoundTrip(r.Clone(context.WithoutCancel(r.Context())))
 	if err != nil {
 		return nil, err
+	}
+	if kind == evicts && response.StatusCode < http.StatusBadRequest {
+		l.evicts(info.Name, l.decisions())
+		l.tell(evicting)
 	}
 	err = errors.Join(l.lost(fault), l.travel(r.Context(), l.latency("answer to "+mine, nth)))
 	if err == nil && l.parted() {

@@ -54,6 +54,7 @@ type world struct {
 	nodesBack  map[string]time.Time
 	queuesBack map[string]time.Time
 	made       int
+	docket     *docket
 	// excused is until when what is on a node may be more than it holds: what a scheduler was shown may be older than that.
 	excused map[string]time.Time
 
@@ -88,6 +89,7 @@ func newWorld(s *scenario, api *memory.API) (*world, error) {
 		s: s, api: api, began: time.Now(), jobs: map[string]*life{}, nodesBack: map[string]time.Time{}, queuesBack: map[string]time.Time{},
 		happened: map[string]int{}, excused: map[string]time.Time{},
 	}
+	w.docket = newDocket(w)
 	var errs []error
 	for name, value := range map[string]int32{"low": 1, "high": 1000} {
 		errs = append(errs, api.Add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}))
@@ -131,6 +133,26 @@ func (w *world) veto(info *request.RequestInfo) error {
 		p := w.pod(info.Name)
 		if r.job == "" || p != nil && p.Labels[jobLabel] == r.job && (r.index < 0 || p.Labels[indexLabel] == strconv.Itoa(r.index)) {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: r.verb}, info.Name, errors.New("a webhook says no"))
+		}
+	}
+	return nil
+}
+
+// erring names that a plugin errs over a pod: when it is placed, or before, when that is planned.
+func erring(placing bool) string {
+	if placing {
+		return "place"
+	}
+	return "plan"
+}
+
+// errs is the error of a plugin over a pod of a job; nil if it has none.
+func (w *world) errs(job string, placing bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.refusals {
+		if r.verb == erring(placing) && r.job == job && (r.until.IsZero() || time.Now().Before(r.until)) {
+			return errors.New("the other end does not answer")
 		}
 	}
 	return nil
@@ -204,6 +226,8 @@ func (w *world) happen(e event) {
 		w.refuse(refusal{verb: "pods/binding", job: e.Target, index: e.N, until: until})
 	case evictsRefused:
 		w.refuse(refusal{verb: "pods/eviction", until: until})
+	case pluginErrs:
+		w.refuse(refusal{verb: erring(e.N > 0), job: e.Target, until: until})
 	case nodeLost, nodeCordoned, nodeShrunk:
 		w.hurt(e, until)
 	case podDeleted, podFailed, podBoundByElse, podTouched:
@@ -374,7 +398,7 @@ func (w *world) kubelet(p *corev1.Pod, now time.Time) {
 		// What garbage collection does with pods of nodes that are gone.
 		w.must(w.api.Remove(memory.Pods, namespace, p.Name))
 	case p.DeletionTimestamp != nil:
-		if now.Sub(p.DeletionTimestamp.Time) >= 2*time.Second {
+		if now.Sub(p.DeletionTimestamp.Time) >= time.Duration(l.Grace) {
 			w.must(w.api.Remove(memory.Pods, namespace, p.Name))
 		}
 	case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending:
@@ -462,7 +486,7 @@ func podObject(l *life, index, made int) *corev1.Pod {
 			Annotations: map[string]string{model.GroupNameAnnotation: l.Name, volcano.PodPreemptable: "true"},
 		},
 		Spec: corev1.PodSpec{
-			SchedulerName: schedulerName, PriorityClassName: l.Class, Priority: new(map[string]int32{"low": 1, "high": 1000}[l.Class]),
+			SchedulerName: schedulerName, TerminationGracePeriodSeconds: new(int64(time.Duration(l.Grace).Seconds())), PriorityClassName: l.Class, Priority: new(map[string]int32{"low": 1, "high": 1000}[l.Class]),
 			Containers: []corev1.Container{{Name: "work", Resources: corev1.ResourceRequirements{Requests: cores(l.Cores)}}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},

@@ -228,6 +228,11 @@ func (d *Dispatcher) watchPods(w *waiting) {
 	d.alarms.set(job.Key, w.podless.Add(d.cfg.AdmissionTimeout))
 }
 
+// letsIn reports whether the model is yet to be told of jobs that were let in.
+func (d *Dispatcher) letsIn() bool {
+	return slices.ContainsFunc(d.admissions, func(a admission) bool { return a.admitted })
+}
+
 // admission is a decision that the model has to be told.
 type admission struct {
 	job      model.JobKey

@@ -32,12 +32,12 @@ func (d *Dispatcher) advance(step bool) time.Duration {
 	return 0
 }
 
-// advanceOnce reports, too, whether the turn that it began was over at once.
+// advanceOnce reports, too, whether it has to be called again at once: the turn that it began is over, or jobs were let in.
 func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 	d.mu.Lock()
 	var activate []*corev1.Pod
 	wake = idleWait
-	began := false
+	began, entered := false, false
 	if d.running && d.turn != nil {
 		activate, wake = d.watch()
 	}
@@ -50,11 +50,14 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 		stall := d.stall()
 		d.admit()
 		wake = min(stall, d.revive())
-		if t := d.next(); t != nil {
-			d.turn, began = t, true
-			activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
-		} else {
-			wake = min(wake, d.untilRetry())
+		// Who is let in may come before all who may have turns. The model has to be told first.
+		if entered = d.letsIn(); !entered {
+			if t := d.next(); t != nil {
+				d.turn, began = t, true
+				activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
+			} else {
+				wake = min(wake, d.untilRetry())
+			}
 		}
 	}
 	number := d.turns
@@ -70,7 +73,7 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.telling--
-	return wake, began && d.turn == nil
+	return wake, entered || began && d.turn == nil
 }
 
 // outgoing is what was decided under the lock and is told without it.

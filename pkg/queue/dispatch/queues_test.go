@@ -138,6 +138,24 @@ func TestJobsAreLetInAsThereIsRoom(t *testing.T) {
 	})
 }
 
+// TestWhoIsLetInMayComeFirst: a job that is let in after a turn may have the next one, as it may in the session of Volcano in which it is
+// enqueued. Others that were let in before may not.
+func TestWhoIsLetInMayComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d.submit("first", 1, 9, "1")
+		d.submit("second", 1, 8, "1")
+		d.want("first-0")
+		d.submit("high", 1, 7, "1")
+		d.important("high")
+		d.admitted("first", "second")
+		d.plan("first-0")
+		d.place("first-0")
+		d.want("high-0")
+		d.admitted("first", "second", "high")
+	})
+}
+
 // TestAJobIsLetInForWhatItCouldEvict: as soon as others hold it, whatever else happens.
 func TestAJobIsLetInForWhatItCouldEvict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

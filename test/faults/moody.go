@@ -16,56 +16,60 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// drowsyName names the plugin drowsy.
-const drowsyName = "Drowsy"
+// moodyName names the plugin moody.
+const moodyName = "Moody"
 
-// drowsy is a plugin that refuses nothing, and takes its time: else no simulated time would pass in a scheduling cycle, and nothing would
-// ever happen in the middle of one. It does not heed its context, as many do not.
-type drowsy struct{ line *line }
+// moody is a plugin that refuses nothing. It takes its time if the scenario is drowsy: else no simulated time would pass in a scheduling cycle,
+// and nothing would ever happen in the middle of one. It does not heed its context, as many do not. And it errs over pods of some jobs, as an
+// extender does that went down.
+type moody struct{ line *line }
 
 var (
-	_ fwk.FilterPlugin  = drowsy{}
-	_ fwk.ReservePlugin = drowsy{}
+	_ fwk.FilterPlugin  = moody{}
+	_ fwk.ReservePlugin = moody{}
 )
 
-// drowse has a scheduler's profiles ask it.
-func drowse(conf *schedulerconfig.KubeSchedulerConfiguration) {
+// addMoody has a scheduler's profiles ask it.
+func addMoody(conf *schedulerconfig.KubeSchedulerConfiguration) {
 	for i := range conf.Profiles {
 		at := conf.Profiles[i].Plugins
 		for _, set := range []*schedulerconfig.PluginSet{&at.Filter, &at.Reserve} {
-			set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: drowsyName})
+			set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: moodyName})
 		}
 	}
 }
 
-func (l *line) drowsy() runtime.Registry {
+func (l *line) moody() runtime.Registry {
 	build := func(context.Context, apiruntime.Object, fwk.Handle) (fwk.Plugin, error) { //nolint:unparam // upstream's signature
-		return drowsy{l}, nil
+		return moody{l}, nil
 	}
-	return runtime.Registry{drowsyName: build}
+	return runtime.Registry{moodyName: build}
 }
 
 // Name implements fwk.Plugin.
-func (drowsy) Name() string { return drowsyName }
+func (moody) Name() string { return moodyName }
 
 // Filter implements fwk.FilterPlugin.
-func (d drowsy) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
-	d.line.doze("whether " + pod.Name + " may go to " + node.Node().Name)
-	return nil
+func (m moody) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	m.line.doze("whether " + pod.Name + " may go to " + node.Node().Name)
+	return fwk.AsStatus(m.line.errs(pod.Labels[jobLabel], m.line.phase() == dispatch.Placing))
 }
 
 // Reserve implements fwk.ReservePlugin.
-func (d drowsy) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
-	d.line.doze("that " + pod.Name + " has " + node)
+func (m moody) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	m.line.doze("that " + pod.Name + " has " + node)
 	return nil
 }
 
 // Unreserve implements fwk.ReservePlugin.
-func (drowsy) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+func (moody) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
 
 // doze lets time pass over a question: mostly none, now and then half a second, seldom more than a turn may last. Of searches for victims there are
 // few, and they take longer.
 func (l *line) doze(question string) {
+	if !l.s.Drowsy {
+		return
+	}
 	nth := l.asked(question)
 	if nth < 0 {
 		return
@@ -82,10 +86,7 @@ func (l *line) doze(question string) {
 	case of > 10:
 		return
 	}
-	select {
-	case l.dozing <- moment:
-	default:
-	}
+	l.tell(moment)
 	time.Sleep(time.Millisecond + time.Duration(l.pick(question, nth, int(most))))
 }
 

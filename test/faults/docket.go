@@ -1,0 +1,156 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/eviction"
+)
+
+// docket is the evictions that the API server has agreed to, and what became of those for whose sake they were.
+type docket struct {
+	w *world
+	// open are those of which it is not known yet what came of them.
+	open []taking
+	// pardoned is until when what happens to the cluster may be why evictions come to nothing.
+	pardoned time.Time
+	// free is since when there has been room for jobs that wait.
+	free map[string]time.Time
+
+	mu sync.Mutex // guards what follows, which requests write
+	// agreed are the evictions that are yet to be judged.
+	agreed []agreement
+}
+
+// agreement is an eviction that the API server has agreed to: of whom, for which job, none if nobody is to have the room, and by which action,
+// none if no decision says so.
+type agreement struct{ pod, job, action string }
+
+// taking is an eviction for a job that had so many pods on nodes by then.
+type taking struct {
+	agreement
+	life *life
+	held int
+}
+
+// seemsFree is how long there has to be room for a job before the scheduler has to know of it. News may be late by less.
+const seemsFree = 10 * time.Second
+
+func newDocket(w *world) *docket { return &docket{w: w, free: map[string]time.Time{}} }
+
+// enter notes that the API server has agreed to evict a pod. The decisions are those of the scheduler that has asked for it.
+func (d *docket) enter(pod string, decisions []eviction.Decision) {
+	a := agreement{pod: pod}
+	for _, made := range decisions {
+		for _, v := range made.Victims {
+			if v.Pod.Name == pod && v.State == eviction.Sent {
+				a.job, a.action = made.Beneficiary.Name, made.Action
+			}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.agreed = append(d.agreed, a)
+}
+
+// judge looks at the evictions since the last look, and says which should not have been; empty if none. Each has to be decided, and none is for
+// a job that finds room without.
+func (d *docket) judge() string {
+	d.mu.Lock()
+	agreed := d.agreed
+	d.agreed = nil
+	d.mu.Unlock()
+	for _, a := range agreed {
+		l := d.w.jobs[a.job]
+		switch {
+		case a.action == "":
+			return fmt.Sprintf("pod %s was evicted, and nobody had decided that", a.pod)
+		case l == nil:
+			continue
+		}
+		if since := d.free[l.Name]; !since.IsZero() && time.Since(since) > seemsFree && d.w.s.prompt() {
+			return fmt.Sprintf("pod %s was evicted (%s) for %s, for which there has been room since %s", a.pod, a.action, l.Name, since.Sub(d.w.began))
+		}
+		if !time.Now().Before(d.pardoned) {
+			d.open = append(d.open, taking{a, l, d.w.standing(l).placed})
+		}
+	}
+	d.follow()
+	return ""
+}
+
+// follow closes what has come to what it was for, or has nobody any more whom it could be for, and notes for whom there is room.
+func (d *docket) follow() {
+	left := d.open[:0]
+	for _, t := range d.open {
+		if s := d.w.standing(t.life); !t.life.deleted && s.placed <= t.held && t.life.missing(s) > 0 {
+			left = append(left, t)
+		}
+	}
+	d.open = left
+	for name, l := range d.w.jobs {
+		need := 0
+		if l.submitted && !l.deleted {
+			need = l.missing(d.w.standing(l))
+		}
+		switch {
+		case need == 0 || places(d.roomFor(l), l.Cores) < need:
+			delete(d.free, name)
+		case d.free[name].IsZero():
+			d.free[name] = time.Now()
+		}
+	}
+}
+
+// pardon drops what is open, and what is entered for a while: what happens to the cluster now may be why it comes to nothing.
+func (d *docket) pardon(lasts time.Duration) {
+	d.open = nil
+	if until := time.Now().Add(lasts + time.Minute); until.After(d.pardoned) {
+		d.pardoned = until
+	}
+}
+
+// inVain says which eviction has come to nothing; empty if none has.
+func (d *docket) inVain() string {
+	if len(d.open) == 0 {
+		return ""
+	}
+	t := d.open[0]
+	return fmt.Sprintf("pod %s was evicted (%s) for %s, which has got nothing by it", t.pod, t.action, t.job)
+}
+
+// roomFor is what a job may have once all have gone who go, without what is kept for others.
+func (d *docket) roomFor(l *life) []idle {
+	room := d.w.room()
+	for _, p := range d.w.pods() {
+		node, by := p.Status.NominatedNodeName, -sizeOf(p)
+		switch {
+		case p.Spec.NodeName != "" && p.DeletionTimestamp != nil && !finished(p):
+			node, by = p.Spec.NodeName, sizeOf(p)
+		case p.Spec.NodeName != "" || p.Labels[jobLabel] == l.Name:
+			continue
+		}
+		others := node == "" && d.isFor(p.Labels[jobLabel])
+		for i := range room {
+			// Nobody has told yet where the room is of others for whom somebody was evicted: it may be anywhere.
+			if others || room[i].name == node {
+				room[i].idle += by
+			}
+		}
+	}
+	return room
+}
+
+// isFor reports whether an eviction is open that is for a job.
+func (d *docket) isFor(job string) bool {
+	for _, t := range d.open {
+		if t.job == job {
+			return true
+		}
+	}
+	return false
+}
