@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,13 +29,17 @@ type docket struct {
 
 // agreement is an eviction that the API server has agreed to: of whom, for which job, none if nobody is to have the room, and by which action,
 // none if no decision says so.
-type agreement struct{ pod, job, action string }
+type agreement struct {
+	pod, job, action string
+	// cores are those that the pod has.
+	cores int
+}
 
-// taking is an eviction for a job that had so many pods on nodes by then.
+// taking is an eviction for a job that had so many pods on nodes by then, while so many waited.
 type taking struct {
 	agreement
-	life *life
-	held int
+	life       *life
+	held, need int
 }
 
 // seemsFree is how long there has to be room for a job before the scheduler has to know of it. News may be late by less.
@@ -42,9 +47,9 @@ const seemsFree = 10 * time.Second
 
 func newDocket(w *world) *docket { return &docket{w: w, free: map[string]time.Time{}} }
 
-// enter notes that the API server has agreed to evict a pod. The decisions are those of the scheduler that has asked for it.
-func (d *docket) enter(pod string, decisions []eviction.Decision) {
-	a := agreement{pod: pod}
+// enter notes that the API server has agreed to evict a pod of so many cores. The decisions are those of the scheduler that has asked for it.
+func (d *docket) enter(pod string, cores int, decisions []eviction.Decision) {
+	a := agreement{pod: pod, cores: cores}
 	for _, made := range decisions {
 		for _, v := range made.Victims {
 			if v.Pod.Name == pod && v.State == eviction.Sent {
@@ -72,11 +77,14 @@ func (d *docket) judge() string {
 		case l == nil:
 			continue
 		}
-		if since := d.free[l.Name]; !since.IsZero() && time.Since(since) > seemsFree && d.w.s.prompt() {
+		if since := d.free[l.Name]; !since.IsZero() && time.Since(since) > seemsFree && d.w.s.prompt() && (a.action == eviction.Reclaim || d.oneQueue()) {
 			return fmt.Sprintf("pod %s was evicted (%s) for %s, for which there has been room since %s", a.pod, a.action, l.Name, since.Sub(d.w.began))
 		}
-		if !time.Now().Before(d.pardoned) {
-			d.open = append(d.open, taking{a, l, d.w.standing(l).placed})
+		if s := d.w.standing(l); l.missing(s) > 0 && !time.Now().Before(d.pardoned) {
+			d.open = append(d.open, taking{a, l, s.placed, s.waiting})
+		}
+		if complaint := d.tooMuch(l); complaint != "" {
+			return complaint
 		}
 	}
 	d.follow()
@@ -114,6 +122,32 @@ func (d *docket) pardon(lasts time.Duration) {
 	}
 }
 
+// tooMuch says that more was evicted for a job, since it was last placed in part, than it can need; empty if not. On each node that it gets, all
+// victims but one are too few.
+func (d *docket) tooMuch(l *life) string {
+	taken, need, largest := 0, 0, 0
+	for _, t := range d.open {
+		if t.life == l {
+			taken, need, largest = taken+t.cores, max(need, t.need), max(largest, t.cores)
+		}
+	}
+	if most := need * (l.Cores + largest - 1); taken > most && d.w.s.prompt() {
+		return fmt.Sprintf("%d cores were taken from others for %s, which has got nothing by it and needs %d pods of %d cores", taken, l.Name, need, l.Cores)
+	}
+	return ""
+}
+
+// forgive drops what is open for jobs of which the API server does not know where room is kept for them: nor does the next scheduler.
+func (d *docket) forgive() {
+	untold := map[string]bool{}
+	for _, p := range d.w.pods() {
+		if p.Spec.NodeName == "" && p.Status.NominatedNodeName == "" {
+			untold[p.Labels[jobLabel]] = true
+		}
+	}
+	d.open = slices.DeleteFunc(d.open, func(t taking) bool { return untold[t.job] })
+}
+
 // inVain says which eviction has come to nothing; empty if none has.
 func (d *docket) inVain() string {
 	if len(d.open) == 0 {
@@ -143,6 +177,17 @@ func (d *docket) roomFor(l *life) []idle {
 		}
 	}
 	return room
+}
+
+// oneQueue reports whether all jobs are in one queue. Else its share may be why somebody in it makes room for another, and not the nodes.
+func (d *docket) oneQueue() bool {
+	queues := map[string]bool{}
+	for _, l := range d.w.jobs {
+		if l.submitted && !l.deleted {
+			queues[l.Queue] = true
+		}
+	}
+	return len(queues) < 2
 }
 
 // isFor reports whether an eviction is open that is for a job.

@@ -127,7 +127,7 @@ func newPlay(s *scenario, conf *schedulerconfig.KubeSchedulerConfiguration) (*pl
 		return nil, err
 	}
 	p := &playing{s: s, conf: conf, world: world, wire: newWire(s, api.Server()), placed: map[types.UID]string{}, restart: time.Now()}
-	p.wire.vetoes, p.wire.errs, p.wire.evicts = world.veto, world.errs, world.docket.enter
+	p.wire.vetoes, p.wire.errs, p.wire.evicts = world.veto, world.errs, world.evicted
 	p.events = slices.Clone(s.Events)
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.At - b.At) })
 	return p, nil
@@ -213,6 +213,7 @@ func (p *playing) happen(e event) {
 	case crash:
 		if i := p.acting(); i >= 0 {
 			p.world.happened[crash]++
+			p.world.docket.forgive()
 			p.end(i, e.N > 0)
 			p.restart = time.Now().Add(time.Duration(e.For))
 		}

@@ -145,7 +145,7 @@ var failures = []string{refused, overloaded, conflicted, unreached, answerLost, 
 // kinds are the events that are drawn; what is there twice happens more often.
 var kinds = []string{
 	crash, crash, parted, watchDropped, watchExpired, watchDelayed, watchDelayed, bindsRefused, evictsRefused, nodeLost, nodeCordoned, nodeShrunk, podDeleted,
-	podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted, queueClosed, pluginErrs,
+	podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted, queueClosed, pluginErrs, pluginErrs,
 }
 
 // harmless are events that are nobody's reason for not getting what somebody else was evicted for, nor for coming after others.
@@ -221,23 +221,35 @@ func (s *scenario) drawCalm(r *rand.Rand, at func(time.Duration) duration) {
 		s.drawEvents(r, harmless, at)
 		return
 	}
-	// Whoever comes first has more than it is due, and takes its time to give that back.
+	// Whoever comes first has more than it is due, and takes its time to give that back to the others. Among these are small ones, which fit where
+	// the first of them does not yet.
 	all := 0
 	for _, n := range s.Nodes {
 		all += n.Cores
 	}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		if i < 2 {
+		switch {
+		case i < 2:
 			j.At, j.Cores, j.Size, j.Min, j.Class, j.Queue, j.Lasts, j.Stuck = 0, 1, all*2/3, 1, "low", "default", 0, ""
-		} else {
+			j.Grace = duration(10*time.Second) + at(30*time.Second)
+		case i == 2:
+			j.At, j.Cores, j.Size, j.Min, j.Queue, j.Lasts, j.Stuck = duration(10*time.Second)+at(time.Minute), 1+r.IntN(3), 2, 2, "a", 0, ""
+		case r.IntN(3) > 0:
+			first := s.Jobs[2]
+			j.At, j.Queue, j.Class, j.Size, j.Min, j.Cores = first.At+at(20*time.Second), first.Queue, first.Class, 1, 1, 1
+		default:
 			j.At, j.Min = max(j.At, duration(10*time.Second)), j.Size
 		}
 	}
 	s.drawEvents(r, harmless, at)
 	for i := range s.Events {
-		if s.Events[i].Kind == crash && r.IntN(2) == 0 {
-			s.Events[i].In = evicting
+		switch e := &s.Events[i]; {
+		case e.Kind != crash || len(s.Jobs) < 3 || r.IntN(3) == 0:
+		case r.IntN(2) == 0:
+			e.In = evicting
+		default:
+			e.At = s.Jobs[2].At + at(30*time.Second)
 		}
 	}
 }
@@ -270,8 +282,8 @@ func (s *scenario) drawEvents(r *rand.Rand, kinds []string, at func(time.Duratio
 		case groupReplaced, minimumChanged, jobDeleted:
 			e.Target, e.N = some.Name, 1+r.IntN(some.Size+1)
 		case pluginErrs:
-			e.Target, e.N = some.Name, r.IntN(2)
-			if r.IntN(3) == 0 {
+			e.Target, e.N = some.Name, min(1, r.IntN(3))
+			if r.IntN(2) == 0 {
 				e.For = 0
 			}
 		case queueClosed:

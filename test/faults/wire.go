@@ -99,7 +99,7 @@ type line struct {
 // other plugin is asked before Gang.
 const binding = "binding"
 
-// evicting is when the API server has just agreed to evict somebody.
+// evicting is when a scheduler has just been told that somebody is evicted.
 const evicting = "evicting"
 
 var (
@@ -212,13 +212,16 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind == evicts && response.StatusCode < http.StatusBadRequest {
+	agreed := kind == evicts && response.StatusCode < http.StatusBadRequest
+	if agreed {
 		l.evicts(info.Name, l.decisions())
-		l.tell(evicting)
 	}
 	err = errors.Join(l.lost(fault), l.travel(r.Context(), l.latency("answer to "+mine, nth)))
 	if err == nil && l.parted() {
 		err = errCut
+	}
+	if agreed {
+		l.tell(evicting)
 	}
 	if err != nil {
 		response.Body.Close() //nolint:errcheck,gosec // it is in memory

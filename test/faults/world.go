@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
@@ -144,6 +145,13 @@ func erring(placing bool) string {
 		return "place"
 	}
 	return "plan"
+}
+
+// evicted notes that the API server has agreed to evict a pod.
+func (w *world) evicted(name string, decisions []eviction.Decision) {
+	if p := w.pod(name); p != nil {
+		w.docket.enter(name, sizeOf(p), decisions)
+	}
 }
 
 // errs is the error of a plugin over a pod of a job; nil if it has none.
