@@ -154,10 +154,16 @@ func (p *playing) live() string {
 		}
 		if complaint = p.complaint(); complaint == "" {
 			p.settled = time.Since(healed)
-			return ""
+			break
 		}
 	}
-	return fmt.Sprintf("%s after all faults have ended: %s", settling, complaint)
+	switch {
+	case complaint != "":
+		return fmt.Sprintf("%s after all faults have ended: %s", settling, complaint)
+	case p.s.Conf == "plain":
+		return p.exam(began)
+	}
+	return ""
 }
 
 // step lets a tick pass, with all that happens in it.

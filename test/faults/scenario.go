@@ -218,6 +218,9 @@ func draw(seed uint64) *scenario {
 func (s *scenario) drawCalm(r *rand.Rand, at func(time.Duration) duration) {
 	s.Slow = false
 	if s.Conf != "queues" {
+		for i := range s.Jobs {
+			s.Jobs[i].Queue = "default"
+		}
 		s.drawEvents(r, harmless, at)
 		return
 	}

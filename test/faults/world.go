@@ -72,8 +72,10 @@ type life struct {
 	submitted, deleted bool
 	// min is its minMember now, least the smallest it ever was: that one may be what a scheduler knows.
 	min, least int
-	// whole: at some time its minimum was on nodes.
-	whole bool
+	// whole: at some time its minimum was on nodes. Half: at some time before too few were. Started is the minimum with which it was whole since
+	// it was last on no node; 0 if it was not.
+	whole, half bool
+	started     int
 	// groupBack is when its PodGroup comes back; zero if it is not away.
 	groupBack time.Time
 }
@@ -109,6 +111,15 @@ func newWorld(s *scenario, api *memory.API) (*world, error) {
 
 func (w *world) addQueue(name string) error {
 	return w.api.Add(&volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: volcano.QueueSpec{Weight: 1}, Status: volcano.QueueStatus{State: volcano.QueueStateOpen}})
+}
+
+// created is when the PodGroup of a job was; ok is false if there is none.
+func (w *world) created(l *life) (at time.Time, ok bool) {
+	o, err := w.api.Get(groups, namespace, l.Name)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return o.(*volcano.PodGroup).CreationTimestamp.Time, true
 }
 
 func cores(n int) corev1.ResourceList {
@@ -431,6 +442,13 @@ func (w *world) witness() {
 	}
 	for name, l := range w.jobs {
 		l.whole = l.whole || l.submitted && on[name] >= l.least
+		l.half = l.half || !l.whole && on[name] > 0
+		switch {
+		case on[name] == 0:
+			l.started = 0
+		case l.started == 0 && on[name] >= l.min:
+			l.started = l.min
+		}
 	}
 }
 

@@ -52,11 +52,9 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 		wake = min(stall, d.revive())
 		// Who is let in may come before all who may have turns. The model has to be told first.
 		if entered = d.letsIn(); !entered {
-			if t := d.next(); t != nil {
-				d.turn, began = t, true
+			t, later := d.nextUnlessPaused()
+			if d.turn, began, wake = t, t != nil, min(wake, later); began {
 				activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
-			} else {
-				wake = min(wake, d.untilRetry())
 			}
 		}
 	}

@@ -34,6 +34,13 @@ const (
 // API server told once more that the pod waits.
 const mostRepeats = 10
 
+// quickRepeats are those of them that come at once. Before each other one no turn begins for a breath, so that the scheduler's cache, which may be
+// slow, comes to know of the room; that counts as a plan that came to nothing, and is left out when too many did.
+const (
+	quickRepeats = 3
+	breath       = time.Millisecond
+)
+
 // Config is what a Dispatcher works with. All fields are required.
 type Config struct {
 	State *model.State
@@ -133,6 +140,8 @@ type Dispatcher struct {
 	bars   map[string]model.Reason
 	turn   *turn
 	turns  uint64
+	// paused is until when no turn begins.
+	paused time.Time
 	// cycling: a scheduling cycle is on; idle is since when none is. Cycle is the pod whose cycle it is, and cycleOf the number of its turn,
 	// if it takes part in one.
 	cycling bool

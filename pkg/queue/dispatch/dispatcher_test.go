@@ -197,17 +197,22 @@ func TestWhatGoesByOtherPodsIsCheckedAfterAnEvent(t *testing.T) {
 	})
 }
 
-// TestATurnThatIsRepeatedKeepsItsPlace: a job that was planned before the scheduler's cache knew of room goes before the next one.
+// TestATurnThatIsRepeatedKeepsItsPlace: a job that was planned before the scheduler's cache knew of room goes before the next one, and that
+// may take the cache some milliseconds.
 func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
 		d.submit("old", 1, 2, "1")
 		d.submit("new", 1, 1, "2")
 		d.want("old-0")
-		for range 10 {
+		for n := range 10 {
 			d.Enter("old-0")
 			if !d.Repeat("old-0") {
 				t.Fatal("the turn is not repeated")
+			}
+			if n >= 3 {
+				d.want()
+				time.Sleep(time.Millisecond)
 			}
 			d.want("old-0")
 		}
@@ -224,6 +229,33 @@ func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
 			t.Error("a turn is repeated that is over")
 		}
 		d.want()
+	})
+}
+
+// TestPausesAreBounded: a cache that is always behind costs others no more than what comes to nothing may.
+func TestPausesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		paused := 0
+		for n := range 50 {
+			job := fmt.Sprintf("job-%d", n)
+			lead := types.UID(job + "-0")
+			d.submit(job, 1, 1, "1m")
+			d.want(lead)
+			for d.Enter(lead); d.Repeat(lead); d.Enter(lead) {
+				if synctest.Wait(); len(d.take()) == 0 {
+					paused++
+					time.Sleep(time.Millisecond)
+					d.want(lead)
+				}
+			}
+			d.plan(lead)
+			d.place(lead)
+		}
+		// 50 at first, and a tenth of the time that has passed.
+		if paused < 50 || paused > 56 {
+			t.Errorf("%d of 50 x 7 turns that were repeated began after a pause of a millisecond, want 50 and a tenth of these", paused)
+		}
 	})
 }
 

@@ -170,10 +170,21 @@ func (d *Dispatcher) Repeat(lead types.UID) bool {
 	}
 	d.chargeTurn(t)
 	d.end(TurnRepeated)
-	w.repeats++
+	if w.repeats++; w.repeats > quickRepeats {
+		d.breathe()
+	}
 	d.mu.Unlock()
 	d.proceed()
 	return true
+}
+
+// breathe has no turn begin for a breath, if there is time left for what comes to nothing. Who steps a dispatcher through time has the cache catch up
+// before each step.
+func (d *Dispatcher) breathe() {
+	if now := d.cfg.Clock.Now(); !d.stepped && d.allowance.left(now) {
+		d.paused = now.Add(breath)
+		d.allowance.charge(now, breath)
+	}
 }
 
 // Reserved records that a member holds its node, and reports whether it must wait for others before it binds. The turn

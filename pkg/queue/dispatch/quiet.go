@@ -66,6 +66,9 @@ func (d *Dispatcher) appointments() []time.Time {
 	if d.stirred {
 		times = append(times, d.nextStir)
 	}
+	if d.paused.After(d.cfg.Clock.Now()) {
+		times = append(times, d.paused)
+	}
 	return times
 }
 

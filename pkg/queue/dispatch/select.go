@@ -13,6 +13,17 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 )
 
+// nextUnlessPaused begins the next turn, or returns how long until one may begin though nothing happens.
+func (d *Dispatcher) nextUnlessPaused() (t *turn, later time.Duration) {
+	if pause := d.paused.Sub(d.cfg.Clock.Now()); pause > 0 {
+		return nil, pause
+	}
+	if t := d.next(); t != nil {
+		return t, 0
+	}
+	return nil, d.untilRetry()
+}
+
 // next takes the first job, of the first queue, that may fit and begins its turn.
 func (d *Dispatcher) next() *turn {
 	d.release()
