@@ -217,19 +217,24 @@ func draw(seed uint64) *scenario {
 // drawCalm has little happen: of what comes to nothing, and of who comes after others, more can be said then.
 func (s *scenario) drawCalm(r *rand.Rand, at func(time.Duration) duration) {
 	s.Slow = false
-	if s.Conf != "queues" {
-		for i := range s.Jobs {
-			s.Jobs[i].Queue = "default"
-		}
-		s.drawEvents(r, harmless, at)
-		return
-	}
-	// Whoever comes first has more than it is due, and takes its time to give that back to the others. Among these are small ones, which fit where
-	// the first of them does not yet.
 	all := 0
 	for _, n := range s.Nodes {
 		all += n.Cores
 	}
+	if s.Conf != "queues" {
+		// There is an order among all. Somebody has all of the room, would like more, and may raise its minimum to that.
+		for i := range s.Jobs {
+			s.Jobs[i].Queue = "default"
+		}
+		s.drawEvents(r, harmless, at)
+		if j := &s.Jobs[0]; r.IntN(2) == 0 {
+			j.At, j.Cores, j.Size, j.Min, j.Class, j.Lasts, j.Stuck = 0, 1, all+2, 1, "low", 0, ""
+			s.Events = append(s.Events, event{At: at(trouble), Kind: minimumChanged, Target: j.Name, N: j.Size})
+		}
+		return
+	}
+	// Whoever comes first has more than it is due, and takes its time to give that back to the others. Among these are small ones, which fit where
+	// the first of them does not yet.
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		switch {
