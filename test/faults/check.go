@@ -86,6 +86,9 @@ func (w *world) complaint() string {
 		if phase := w.phase(l); phase == volcano.PodGroupPending && s.placed+s.ended >= l.min && s.placed > 0 {
 			return fmt.Sprintf("%s has its minimum of %d pods on nodes, and its PodGroup is %s", l.Name, l.min, phase)
 		}
+		if complaint := w.tells(l, s); complaint != "" {
+			return complaint
+		}
 		if w.s.Conf == "plain" && need > 0 && !w.refusesForEver(l.Name) && places(room, l.Cores) >= need {
 			return fmt.Sprintf("%s waits though %d more pods of %d cores fit: %v", l.Name, need, l.Cores, room)
 		}
@@ -97,6 +100,40 @@ func (w *world) complaint() string {
 		return w.allFit(room)
 	}
 	return ""
+}
+
+// tells says what the PodGroup of a job says that is not so, or does not say: how many of its pods run and have succeeded, and why it waits; empty if
+// nothing.
+func (w *world) tells(l *life, s standing) string {
+	o, err := w.api.Get(groups, namespace, l.Name)
+	if err != nil {
+		return ""
+	}
+	status := o.(*volcano.PodGroup).Status
+	if running := w.running(l); int(status.Running) != running || int(status.Succeeded) != s.ended {
+		return fmt.Sprintf("%s has %d pods that run and %d that have succeeded, and its PodGroup says %d and %d", l.Name, running, s.ended, status.Running, status.Succeeded)
+	}
+	why := slices.IndexFunc(status.Conditions, func(c volcano.PodGroupCondition) bool {
+		return c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue
+	})
+	switch {
+	case l.missing(s) > 0 && s.ended+s.placed < l.min && (why < 0 || status.Conditions[why].Message == ""):
+		return fmt.Sprintf("%s waits, and its PodGroup does not say why", l.Name)
+	case why >= 0 && s.waiting == 0 && s.ended+s.placed >= l.min:
+		return fmt.Sprintf("%s has all it needs, and its PodGroup says that it waits: %s", l.Name, status.Conditions[why].Message)
+	}
+	return ""
+}
+
+// running counts the pods of a job that run.
+func (w *world) running(l *life) int {
+	n := 0
+	for _, p := range w.pods() {
+		if p.Labels[jobLabel] == l.Name && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // places is for how many pods there is room.

@@ -128,7 +128,7 @@ func cores(n int) corev1.ResourceList {
 
 func nodeObject(name string, size int) *corev1.Node {
 	has := cores(size)
-	has[corev1.ResourcePods] = resource.MustParse("110")
+	has[corev1.ResourcePods], has[corev1.ResourceMemory] = resource.MustParse("110"), resource.MustParse("64Gi")
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
 		Allocatable: has, Capacity: has, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 	}}

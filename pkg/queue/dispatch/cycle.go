@@ -116,9 +116,13 @@ func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
 		delete(d.absence.away, uid)
 		d.changed[job] = true
 	}
-	if t := d.turn; err != nil && t != nil && d.cycle == uid && t.number == d.cycleOf {
+	switch t := d.turn; {
+	case err == nil:
+	case t != nil && d.cycle == uid && t.number == d.cycleOf:
 		d.fail(job, err)
 		d.end(TurnErrored)
+	default:
+		d.note(job, err)
 	}
 	d.mu.Unlock()
 	d.proceed()

@@ -266,6 +266,42 @@ func TestARefusedBindWaitsForItsPod(t *testing.T) {
 	})
 }
 
+// TestARefusedBindIsTold: a plan that holds gives no reason to wait, but a bind that is refused is one, until a pod is bound.
+func TestARefusedBindIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Between()
+		d.submit("a", 1, 2, "1")
+		attempt := func() {
+			t.Helper()
+			d.wantWithin(0, "a-0")
+			d.begin("a-0")
+			d.plan("a-0")
+			d.place("a-0")
+			d.Between()
+		}
+		// The first one is followed by another attempt at once.
+		for range 2 {
+			attempt()
+			d.Unreserved("a-0", keyOf("a"))
+			d.state.Forget("a-0")
+			d.Failed("a-0", keyOf("a"), errors.New("a webhook refuses"))
+		}
+		synctest.Wait()
+		if got, want := d.last("a"), (model.Reason{Kind: model.SchedulerError, Message: "a webhook refuses"}); got != want {
+			t.Errorf("the job waits because of %v, want %v", got, want)
+		}
+		time.Sleep(100 * time.Millisecond)
+		attempt()
+		d.Bound(keyOf("a"))
+		d.bind("a", 0)
+		synctest.Wait()
+		if got := d.last("a"); got != (model.Reason{}) {
+			t.Errorf("a job that is bound waits because of %v", got)
+		}
+	})
+}
+
 // TestARefusedBindIsItsJobsAffair: others that share the turn, and are yet to be reserved, go on.
 func TestARefusedBindIsItsJobsAffair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -327,6 +327,23 @@ type setback struct {
 	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
 	failures  int
 	notBefore time.Time
+	// why is what failed after a plan that held; zero if nothing did.
+	why model.Reason
+}
+
+// note keeps what failed after a plan that held: no plan tells its owner why the job waits. Of a pod without a PodGroup the scheduler itself has
+// said it.
+func (d *Dispatcher) note(key model.JobKey, err error) {
+	s, failed := d.setbacks[key]
+	if job := d.cfg.State.Head(key); !failed || job == nil || job.Group == nil {
+		return
+	}
+	s.why = model.Reason{Kind: model.SchedulerError, Message: err.Error()}
+	d.setbacks[key] = s
+	if w := d.jobs[key]; w != nil {
+		w.setback = s
+	}
+	d.changed[key] = true
 }
 
 // rest lets a job sit out for a while after an attempt that failed for no reason of capacity, and longer the more time the attempt

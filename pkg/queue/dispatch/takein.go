@@ -219,6 +219,9 @@ func (d *Dispatcher) place(w *waiting) {
 		d.leave(w)
 		d.withdraw(w)
 		d.alarms.set(key, w.notBefore)
+		if w.why != (model.Reason{}) {
+			d.tell(w, w.why)
+		}
 		return
 	}
 	reason := d.blocked(job, admitted)
