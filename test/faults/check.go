@@ -14,6 +14,8 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // overcommitted says which node was given more than it has since the last look; empty if none was.
@@ -209,6 +211,29 @@ func (w *world) differs(state *model.State) string {
 	}
 	if len(known) > 0 {
 		return fmt.Sprintf("the model has pods that are gone: %v", known)
+	}
+	return ""
+}
+
+// miscounts says which of the scheduler's accounts of queues are not what the API server has; empty if all are.
+func (w *world) miscounts(figures []dispatch.QueueFigures) string {
+	held := map[string]int{}
+	for _, p := range w.pods() {
+		if p.Spec.NodeName != "" && !finished(p) {
+			held[w.jobs[p.Labels[jobLabel]].Queue] += sizeOf(p)
+		}
+	}
+	for _, f := range figures {
+		if got := f.Usage.Allocated.Get(corev1.ResourceCPU); got != int64(1000*held[f.Name]) {
+			return fmt.Sprintf("queue %s has %dm cores by its account, and its pods have %d cores", f.Name, got, held[f.Name])
+		}
+		for what, sum := range map[string]resource.Vector{"requested": f.Usage.Requested, "promised": f.Usage.Inqueue, "beyond minimums": f.Usage.Elastic} {
+			for _, amount := range sum {
+				if amount.Value < 0 {
+					return fmt.Sprintf("queue %s has %d of %s %s", f.Name, amount.Value, amount.Name, what)
+				}
+			}
+		}
 	}
 	return ""
 }

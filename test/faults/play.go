@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand" //nolint:depguard // upstream draws from the source that all share, which only this package can seed
@@ -258,7 +259,8 @@ func (p *playing) complaint() string {
 	if complaint := p.world.complaint(); complaint != "" || i < 0 {
 		return complaint
 	}
-	return p.world.differs(p.processes[i].engine.State)
+	engine := p.processes[i].engine
+	return cmp.Or(p.world.differs(engine.State), p.world.miscounts(engine.Dispatcher.Figures()))
 }
 
 // acting is which process acts; negative if none does.
