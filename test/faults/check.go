@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,18 +89,24 @@ func (w *world) complaint() string {
 		if phase := w.phase(l); phase == volcano.PodGroupPending && s.placed+s.ended >= l.min && s.placed > 0 {
 			return fmt.Sprintf("%s has its minimum of %d pods on nodes, and its PodGroup is %s", l.Name, l.min, phase)
 		}
-		if complaint := w.tells(l, s); complaint != "" {
-			return complaint
-		}
 		if w.s.Conf == "plain" && need > 0 && !w.refusesForEver(l.Name) && places(room, l.Cores) >= need {
 			return fmt.Sprintf("%s waits though %d more pods of %d cores fit: %v", l.Name, need, l.Cores, room)
 		}
 	}
 	if w.s.Conf == "queues" {
-		if complaint := w.docket.inVain(); complaint != "" {
-			return complaint
+		return cmp.Or(w.docket.inVain(), w.allFit(room))
+	}
+	return ""
+}
+
+// untold says what PodGroups say that is not so, or do not say; empty if nothing.
+func (w *world) untold() string {
+	for _, j := range w.s.Jobs {
+		if l := w.jobs[j.Name]; l.submitted && !l.deleted {
+			if complaint := w.tells(l, w.standing(l)); complaint != "" {
+				return complaint
+			}
 		}
-		return w.allFit(room)
 	}
 	return ""
 }

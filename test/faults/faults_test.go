@@ -21,7 +21,13 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 func TestMain(m *testing.M) {
@@ -258,16 +264,129 @@ func TestWrongFlagsSaySo(t *testing.T) {
 
 func TestAScenarioThatCannotBePlayedSaysWhy(t *testing.T) {
 	for want, s := range map[string]scenario{
-		`conf is "x"`:                     {Conf: "x"},
-		"jobs[0] has size 0":              {Conf: "plain", Jobs: []job{{Name: "j"}}},
-		`events[0].kind is "x"`:           {Conf: "plain", Events: []event{{Kind: "x"}}},
-		`events[0].target is "x"`:         {Conf: "plain", Events: []event{{Kind: nodeLost, Target: "x"}}},
-		`faults[0] is "500" at "" in "x"`: {Conf: "plain", Faults: []outage{{In: "x", Kind: refused}}},
-		`events[0].in is "x"`:             {Conf: "plain", Events: []event{{Kind: crash, In: "x"}}},
-		`faults[0] is "x" at "y"`:         {Conf: "plain", Faults: []outage{{Request: "y", Kind: "x"}}},
+		`conf is "x"`:               {Conf: "x"},
+		"jobs[0] has size 0":        {Conf: "plain", Jobs: []job{{Name: "j"}}},
+		`events[0].kind is "x"`:     {Conf: "plain", Events: []event{{Kind: "x"}}},
+		`events[0].target is "x"`:   {Conf: "plain", Events: []event{{Kind: nodeLost, Target: "x"}}},
+		`faults[0].in is "x"`:       {Conf: "plain", Faults: []outage{{In: "x", Kind: refused}}},
+		`events[0].in is "x"`:       {Conf: "plain", Events: []event{{Kind: crash, In: "x"}}},
+		`events[0].in is "placing"`: {Conf: "plain", Events: []event{{Kind: crash, In: "placing"}}},
+		`faults[0].in is "placing"`: {Conf: "plain", Faults: []outage{{In: "placing", Kind: refused}}},
+		`faults[0] is "x" at "y"`:   {Conf: "plain", Faults: []outage{{Request: "y", Kind: "x"}}},
 	} {
 		if err := s.check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one that says %q", err, want)
+		}
+	}
+}
+
+// placedOn is a cluster without a scheduler, of one node and one job of three pods of two cores, of which so many are on the node.
+func placedOn(t *testing.T, bound int) *playing {
+	s := &scenario{Conf: "plain", Nodes: []node{{"n", 6}}, Jobs: []job{{Name: "j", Size: 3, Min: 3, Cores: 2, Queue: "a", Class: "low"}}}
+	p, err := newPlay(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.world.work()
+	for _, pod := range p.world.pods()[:bound] {
+		pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning
+		p.world.update(pod)
+	}
+	return p
+}
+
+// TestWhatPodGroupsHaveToSay: how many pods run, and why a job waits.
+func TestWhatPodGroupsHaveToSay(t *testing.T) {
+	waits := volcano.PodGroupCondition{Type: volcano.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Message: "no room"}
+	for name, tc := range map[string]struct {
+		bound  int
+		status volcano.PodGroupStatus
+		want   string
+	}{
+		"that it waits":       {2, volcano.PodGroupStatus{Running: 2, Conditions: []volcano.PodGroupCondition{waits}}, ""},
+		"that all run":        {3, volcano.PodGroupStatus{Running: 3}, ""},
+		"nothing":             {2, volcano.PodGroupStatus{Running: 2}, "does not say why"},
+		"that it still waits": {3, volcano.PodGroupStatus{Running: 3, Conditions: []volcano.PodGroupCondition{waits}}, "has all it needs, and its PodGroup says that it waits: no room"},
+		"too few":             {3, volcano.PodGroupStatus{Running: 2}, "has 3 pods that run and 0 that have succeeded, and its PodGroup says 2 and 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := placedOn(t, tc.bound).world
+				o, err := w.api.Get(groups, namespace, "j")
+				if err != nil {
+					t.Fatal(err)
+				}
+				group := o.(*volcano.PodGroup)
+				group.Status = tc.status
+				w.must(w.api.Update(groups, group, namespace))
+				if got := w.untold(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+					t.Errorf("the complaint is %q, want %q", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// TestEvictionsAreJudged: what was not decided, what was not needed, what was too much, and what came to nothing.
+func TestEvictionsAreJudged(t *testing.T) {
+	decided := func(action string, pods ...string) []eviction.Decision {
+		d := eviction.Decision{Action: action, Beneficiary: model.JobKey{Namespace: namespace, Name: "j"}}
+		for _, pod := range pods {
+			d.Victims = append(d.Victims, &eviction.Victim{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}}, State: eviction.Sent})
+		}
+		return []eviction.Decision{d}
+	}
+	for name, tc := range map[string]struct {
+		bound   int
+		happen  func(p *playing)
+		want    string
+		useless bool
+	}{
+		"nobody decided it": {3, func(p *playing) { p.world.docket.enter("x", 1, nil) }, "nobody had decided that", false},
+		"there is no room":  {1, func(p *playing) { p.world.docket.enter("x", 1, decided(eviction.Reclaim, "x")) }, "", true},
+		"there is room": {0, func(p *playing) {
+			p.world.docket.judge()
+			time.Sleep(time.Minute)
+			p.world.docket.enter("x", 1, decided(eviction.Reclaim, "x"))
+		}, "there has been room since", false},
+		"it is too much": {1, func(p *playing) {
+			for range 5 {
+				p.world.docket.enter("x", 1, decided(eviction.Reclaim, "x"))
+			}
+		}, "5 cores were taken from others for j, which has got nothing by it and needs 2 pods of 2 cores", true},
+		"something else happened": {1, func(p *playing) {
+			p.world.docket.pardon(0)
+			p.world.docket.enter("x", 1, decided(eviction.Reclaim, "x"))
+		}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := placedOn(t, tc.bound)
+				tc.happen(p)
+				d := p.world.docket
+				if got := d.judge(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+					t.Errorf("it says %q, want %q", got, tc.want)
+				}
+				if got := d.inVain(); (got != "") != tc.useless {
+					t.Errorf("of what came to nothing it says %q, want something: %t", got, tc.useless)
+				}
+			})
+		})
+	}
+}
+
+// TestWhoComesFirst: by priority, then who is yet to start, then who is older.
+func TestWhoComesFirst(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
+	waiting := func(class string, least, placed, age int) *examinee {
+		return &examinee{life: &life{job: job{Class: class}, min: least}, created: at(-age), standing: standing{placed: placed}}
+	}
+	order := []*examinee{waiting("high", 2, 2, 1), waiting("low", 2, 0, 9), waiting("low", 2, 1, 5), waiting("low", 1, 1, 10)}
+	for i, a := range order {
+		for j, b := range order {
+			if got := a.before(b); got != (i < j) {
+				t.Errorf("the %dth comes before the %dth: %t", i+1, j+1, got)
+			}
 		}
 	}
 }

@@ -260,7 +260,7 @@ func (p *playing) complaint() string {
 		return complaint
 	}
 	engine := p.processes[i].engine
-	return cmp.Or(p.world.differs(engine.State), p.world.miscounts(engine.Dispatcher.Figures()))
+	return cmp.Or(p.world.untold(), p.world.differs(engine.State), p.world.miscounts(engine.Dispatcher.Figures()))
 }
 
 // acting is which process acts; negative if none does.

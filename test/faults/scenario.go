@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -319,11 +320,8 @@ func (s *scenario) check() error {
 		return fmt.Errorf("conf is %q: use one of %v", s.Conf, slices.Sorted(maps.Keys(confs)))
 	}
 	for i, j := range s.Jobs {
-		if j.Size < 1 || j.Min < 0 || j.Cores < 1 {
-			return fmt.Errorf("jobs[%d] has size %d, min %d and cores %d: the first and the last must be at least 1, min at least 0", i, j.Size, j.Min, j.Cores)
-		}
-		if j.Stuck != "" && !slices.Contains(hopeless, j.Stuck) {
-			return fmt.Errorf("jobs[%d].stuck is %q: use one of %v, or nothing", i, j.Stuck, hopeless)
+		if err := j.check(); err != nil {
+			return fmt.Errorf("jobs[%d] %w", i, err)
 		}
 	}
 	for i, e := range s.Events {
@@ -333,22 +331,42 @@ func (s *scenario) check() error {
 		if s.idle(e) {
 			return fmt.Errorf("events[%d].target is %q: there is no such node or job", i, e.Target)
 		}
-		switch {
-		case e.In == "" || e.In == evicting || s.Drowsy && slices.Contains(amidst, e.In):
-		case slices.Contains(amidst, e.In):
-			return fmt.Errorf("events[%d].in is %q, for which only a drowsy scheduler takes any time: set drowsy, or use %s, or nothing", i, e.In, evicting)
-		default:
-			return fmt.Errorf("events[%d].in is %q: use one of %v, or nothing", i, e.In, append(slices.Clone(amidst), evicting))
+		if err := s.reaches(e.In); err != nil && e.In != evicting {
+			return fmt.Errorf("events[%d].in is %q: %w, or %s", i, e.In, err, evicting)
 		}
 	}
 	for i, o := range s.Faults {
-		if o.In != "" && !s.Drowsy {
-			return fmt.Errorf("faults[%d].in is %q, for which only a drowsy scheduler takes any time: set drowsy, or name a request", i, o.In)
+		if err := s.reaches(o.In); err != nil {
+			return fmt.Errorf("faults[%d].in is %q: %w", i, o.In, err)
 		}
 		if !o.possible() {
 			return fmt.Errorf("faults[%d] is %q at %q in %q: use one of %v at one of %v, or in one of %v",
 				i, o.Kind, o.Request, o.In, failures, slices.Compact(slices.Sorted(slices.Values(requests))), amidst)
 		}
+	}
+	return nil
+}
+
+// check complains about a job that makes no sense.
+func (j *job) check() error {
+	switch {
+	case j.Size < 1 || j.Min < 0 || j.Cores < 1:
+		return fmt.Errorf("has size %d, min %d and cores %d: the first and the last must be at least 1, min at least 0", j.Size, j.Min, j.Cores)
+	case j.Stuck != "" && !slices.Contains(hopeless, j.Stuck):
+		return fmt.Errorf("has stuck %q: use one of %v, or nothing", j.Stuck, hopeless)
+	}
+	return nil
+}
+
+// reaches complains about a moment that is none, or at which no time passes; none given is right.
+func (s *scenario) reaches(moment string) error {
+	switch {
+	case moment == "":
+		return nil
+	case !slices.Contains(amidst, moment):
+		return fmt.Errorf("use one of %v, or nothing", amidst)
+	case !s.Drowsy:
+		return errors.New("only a drowsy scheduler takes any time for that: set drowsy, or leave it out")
 	}
 	return nil
 }
