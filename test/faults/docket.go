@@ -12,10 +12,10 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/eviction"
 )
 
-// docket is the evictions that the API server has agreed to, and what became of those for whose sake they were.
+// docket keeps the evictions that the API server has agreed to, until their beneficiaries have started.
 type docket struct {
 	w *world
-	// open are those of which it is not known yet what came of them.
+	// open are evictions whose beneficiary has not got anything yet.
 	open []taking
 	// pardoned is until when what happens to the cluster may be why evictions come to nothing.
 	pardoned time.Time
@@ -27,8 +27,8 @@ type docket struct {
 	agreed []agreement
 }
 
-// agreement is an eviction that the API server has agreed to: of whom, for which job, none if nobody is to have the room, and by which action,
-// none if no decision says so.
+// agreement is an eviction that the API server has agreed to. The job is the one that is to have the room, if any. The action is empty if the
+// scheduler has no decision to evict the pod.
 type agreement struct {
 	pod, job, action string
 	// cores are those that the pod has.
@@ -137,7 +137,7 @@ func (d *docket) tooMuch(l *life) string {
 	return ""
 }
 
-// forgive drops what is open for jobs of which the API server does not know where room is kept for them: nor does the next scheduler.
+// forgive drops evictions for jobs whose pods have no nominated node in the API server. The next scheduler cannot know of them.
 func (d *docket) forgive() {
 	untold := map[string]bool{}
 	for _, p := range d.w.pods() {
@@ -157,7 +157,7 @@ func (d *docket) inVain() string {
 	return fmt.Sprintf("pod %s was evicted (%s) for %s, which has got nothing by it", t.pod, t.action, t.job)
 }
 
-// roomFor is what a job may have once all have gone who go, without what is kept for others.
+// roomFor is what a job may have once terminating pods are gone. What is kept for others does not count.
 func (d *docket) roomFor(l *life) []idle {
 	room := d.w.room()
 	for _, p := range d.w.pods() {

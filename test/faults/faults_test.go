@@ -280,7 +280,7 @@ func TestAScenarioThatCannotBePlayedSaysWhy(t *testing.T) {
 	}
 }
 
-// placedOn is a cluster without a scheduler, of one node and one job of three pods of two cores, of which so many are on the node.
+// placedOn is a cluster without a scheduler. It has one node, and a job of three pods of two cores each. So many of these are on the node.
 func placedOn(t *testing.T, bound int) *playing {
 	s := &scenario{Conf: "plain", Nodes: []node{{"n", 6}}, Jobs: []job{{Name: "j", Size: 3, Min: 3, Cores: 2, Queue: "a", Class: "low"}}}
 	p, err := newPlay(s, nil)

@@ -245,7 +245,7 @@ func (p *playing) happen(e event) {
 	default:
 		p.world.happen(e)
 	}
-	if !slices.Contains(harmless, e.Kind) || e.Kind == minimumChanged {
+	if !slices.Contains(harmless, e.Kind) {
 		p.world.docket.pardon(time.Duration(e.For))
 	}
 	if verbose {

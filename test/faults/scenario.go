@@ -149,8 +149,11 @@ var kinds = []string{
 	podFailed, podBoundByElse, podTouched, groupReplaced, minimumChanged, jobDeleted, queueClosed, pluginErrs, pluginErrs,
 }
 
-// harmless are events that are nobody's reason for not getting what somebody else was evicted for, nor for coming after others.
-var harmless = []string{crash, crash, crash, watchDropped, watchExpired, podTouched, minimumChanged}
+// harmless are events after which everybody gets what others were evicted for.
+var harmless = []string{crash, watchDropped, watchExpired, podTouched}
+
+// calm are the events of calm scenarios; what is there more than once happens more often.
+var calm = []string{crash, crash, crash, watchDropped, watchExpired, podTouched, minimumChanged}
 
 // requests are those that a fault may hit, as wire names them.
 var requests = []string{
@@ -227,7 +230,7 @@ func (s *scenario) drawCalm(r *rand.Rand, at func(time.Duration) duration) {
 		for i := range s.Jobs {
 			s.Jobs[i].Queue = "default"
 		}
-		s.drawEvents(r, harmless, at)
+		s.drawEvents(r, calm, at)
 		if j := &s.Jobs[0]; r.IntN(2) == 0 {
 			j.At, j.Cores, j.Size, j.Min, j.Class, j.Lasts, j.Stuck = 0, 1, all+2, 1, "low", 0, ""
 			s.Events = append(s.Events, event{At: at(trouble), Kind: minimumChanged, Target: j.Name, N: j.Size})
@@ -251,7 +254,7 @@ func (s *scenario) drawCalm(r *rand.Rand, at func(time.Duration) duration) {
 			j.At, j.Min = max(j.At, duration(10*time.Second)), j.Size
 		}
 	}
-	s.drawEvents(r, harmless, at)
+	s.drawEvents(r, calm, at)
 	for i := range s.Events {
 		switch e := &s.Events[i]; {
 		case e.Kind != crash || len(s.Jobs) < 3 || r.IntN(3) == 0:

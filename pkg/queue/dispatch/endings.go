@@ -327,12 +327,11 @@ type setback struct {
 	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
 	failures  int
 	notBefore time.Time
-	// why is what failed after a plan that held; zero if nothing did.
+	// why is the error of the last bind that failed; zero if none did.
 	why model.Reason
 }
 
-// note keeps what failed after a plan that held: no plan tells its owner why the job waits. Of a pod without a PodGroup the scheduler itself has
-// said it.
+// note keeps the error of a bind, so that the PodGroup tells it. Pods without a PodGroup are told by the scheduler itself.
 func (d *Dispatcher) note(key model.JobKey, err error) {
 	s, failed := d.setbacks[key]
 	if job := d.cfg.State.Head(key); !failed || job == nil || job.Group == nil {

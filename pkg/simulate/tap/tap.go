@@ -22,13 +22,12 @@ import (
 // watched. It is called once for each handler, in the order in which they are added.
 type Between func(like runtime.Object, handler cache.ResourceEventHandler) (cache.ResourceEventHandler, error)
 
-// Core returns a factory of which the informers of the core group are tapped; those of other groups are f's own.
+// Core returns f with tapped informers of the core group. Informers of other groups are not tapped.
 func Core(f informers.SharedInformerFactory, between Between) informers.SharedInformerFactory {
 	return coreFactory{f, between}
 }
 
-// Volcano returns a factory of which the informers of the scheduling group, PodGroups and Queues, are tapped; those of other groups are
-// f's own.
+// Volcano returns f with tapped informers of PodGroups and Queues. Informers of other groups are not tapped.
 func Volcano(f volcanoinformers.SharedInformerFactory, between Between) volcanoinformers.SharedInformerFactory {
 	return volcanoFactory{f, between}
 }
