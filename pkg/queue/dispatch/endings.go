@@ -261,7 +261,7 @@ func (d *Dispatcher) lose(uid types.UID, job model.JobKey) {
 	}
 }
 
-// Bound records that a pod is on its node: what failed before is forgotten.
+// Bound records that a pod is on its node: what failed before is forgotten, and its job need not rest any longer.
 func (d *Dispatcher) Bound(job model.JobKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -273,6 +273,7 @@ func (d *Dispatcher) Bound(job model.JobKey) {
 		w.setback = setback{}
 	}
 	d.changed[job] = true
+	d.wake()
 }
 
 // end closes the turn. Members that wait for each other bind if all of them have their nodes.

@@ -93,6 +93,8 @@ func TestWhoFailsKeepsNobodyOut(t *testing.T) {
 					return
 				}
 				d.refuse("guest-0", dispatch.Refusal{Reason: noRoom})
+				d.want()
+				// Its turn comes now, without any other news.
 				d.Bound(keyOf("stuck"))
 				d.want("stuck-0")
 				d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
