@@ -128,8 +128,8 @@ func (c *Counts) Ready() int {
 	return c.ByStatus[Allocated] + c.ByStatus[Bound] + c.ByStatus[Running] + c.ByStatus[Succeeded]
 }
 
-// confirmed tasks are those of Ready that are known to be bound.
-func (c *Counts) confirmed() int { return c.Ready() - c.ByStatus[Allocated] }
+// Confirmed tasks are those of Ready that are known to be bound.
+func (c *Counts) Confirmed() int { return c.Ready() - c.ByStatus[Allocated] }
 
 // Valid tasks count toward the minimum or may yet do so (ValidTaskNum): all but failed, unknown and terminating ones.
 func (c *Counts) Valid() int { return c.Ready() + c.ByStatus[Pending] }
@@ -302,7 +302,7 @@ func (j *Job) roleMins() map[string]int {
 func (j *Job) Started() bool { return j.startedWith((*Counts).Ready) }
 
 // confirmed reports whether the job would have started without the members of which it is not known yet whether they are bound.
-func (j *Job) confirmed() bool { return j.startedWith((*Counts).confirmed) }
+func (j *Job) confirmed() bool { return j.startedWith((*Counts).Confirmed) }
 
 // startedWith reports whether the minimum of the job, and of each of its roles, is among those that are counted.
 func (j *Job) startedWith(ready func(*Counts) int) bool {

@@ -99,7 +99,7 @@ func (j *Job) OwnHalf() resource.Vector {
 
 // Whole reports whether some members of the job hold nodes, and enough, even without those of which it is not known yet whether they are
 // bound.
-func (j *Job) Whole() bool { return j.Placed() > 0 && !j.shortOf((*Counts).confirmed) }
+func (j *Job) Whole() bool { return j.Placed() > 0 && !j.shortOf((*Counts).Confirmed) }
 
 // shortOf reports whether too few members are among those that are counted.
 func (j *Job) shortOf(ready func(*Counts) int) bool {

@@ -44,9 +44,11 @@ type broken struct {
 	held    resource.Vector
 	// terms are how long it may be broken, and what comes then, warned those of which it was told when half of the time was over.
 	terms, warned terms
-	// released is how often it was released; asked: since when it held nothing it was.
+	// asked: its members were to be evicted since it last held nothing. Holding is how many of them had nodes then, zero once one has gone.
+	asked   bool
+	holding int
+	// released is how often one has. A request that the API server refuses or does not get changes nothing, and does not count.
 	released int
-	asked    bool
 }
 
 // late reports whether its time is over.
@@ -164,12 +166,13 @@ func (r *Rules) termsOf(job *model.Job, how Break) terms {
 func (d *Dispatcher) watchBroken(key model.JobKey, job *model.Job) {
 	b, known := d.broken[key]
 	d.countBroken(&b)
-	switch {
-	case job == nil, job.Whole():
+	if job == nil || job.Whole() {
 		d.mended(key, job, b)
 		delete(d.broken, key)
 		return
-	case job.Placed() == 0:
+	}
+	d.countRelease(job, &b)
+	if job.Placed() == 0 {
 		if b = (broken{released: b.released}); known {
 			d.broken[key] = b
 		}
@@ -192,7 +195,18 @@ func (d *Dispatcher) watchBroken(key model.JobKey, job *model.Job) {
 	}
 	b.terms = d.cfg.termsOf(job, how)
 	d.broken[key] = b
-	d.judgeBroken(key, b, now.Sub(b.since))
+	d.judgeBroken(job, b)
+}
+
+// countRelease counts it if a gang has given back something since it was to, and lets it rest if that was not the first time.
+func (d *Dispatcher) countRelease(job *model.Job, b *broken) {
+	if job.Counts.Confirmed() >= b.holding {
+		return
+	}
+	b.holding = 0
+	b.released++
+	d.cfg.Recorder.Released(b.how)
+	d.pause(job.Key, b.released)
 }
 
 // BrokenTotals are what broken gangs came to so far.
@@ -240,8 +254,9 @@ func (d *Dispatcher) mended(key model.JobKey, job *model.Job, b broken) {
 }
 
 // judgeBroken does what is due with a gang that has been broken for so long.
-func (d *Dispatcher) judgeBroken(key model.JobKey, b broken, lasted time.Duration) {
-	now, after := d.cfg.Clock.Now(), b.terms.after
+func (d *Dispatcher) judgeBroken(job *model.Job, b broken) {
+	key, now, after := job.Key, d.cfg.Clock.Now(), b.terms.after
+	lasted := now.Sub(b.since)
 	due := Trouble{Job: key, How: b.how, Stage: HalfTime, Lasted: lasted, After: after, Release: b.terms.release}
 	switch {
 	case after == 0:
@@ -260,10 +275,7 @@ func (d *Dispatcher) judgeBroken(key model.JobKey, b broken, lasted time.Duratio
 	case b.terms.release:
 		due.Stage = TimeOver
 		b.since, b.warned = now, terms{}
-		b.released++
-		b.asked = true
-		d.cfg.Recorder.Released(b.how)
-		d.pause(key, b.released)
+		b.asked, b.holding = true, job.Counts.Confirmed()
 		d.alarms.set(key, now.Add(after/2))
 	default:
 		// Those who wait for its room look for it when its time is over: see Trial.Again.
@@ -293,7 +305,7 @@ func (d *Dispatcher) lapses() map[model.JobKey]time.Time {
 	for key, b := range d.broken {
 		switch after := b.terms.after; {
 		case b.since.IsZero():
-		case b.how == Half, b.released > 0:
+		case b.how == Half, b.asked, b.released > 0:
 			at[key] = b.since
 		case after > 0:
 			at[key] = b.since.Add(after)

@@ -170,7 +170,8 @@ func TestABindThatIsRefusedMakesNoGangWhole(t *testing.T) {
 	})
 }
 
-// TestAReleaseThatIsRefusedIsRepeated: a disruption budget may keep the members where they are.
+// TestAReleaseThatIsRefusedIsRepeated: a disruption budget may keep the members where they are, or the API server may be away for long.
+// Nothing was given back, so that the gang need not rest before it is completed, nor when it has given back something for the first time.
 func TestAReleaseThatIsRefusedIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -185,6 +186,12 @@ func TestAReleaseThatIsRefusedIsRepeated(t *testing.T) {
 			time.Sleep(halfTimeout + time.Millisecond)
 			d.wantReleased("half")
 		}
+		d.take()
+		d.addNode("node-1", "8")
+		d.want("half-1")
+		d.refuse("half-1", dispatch.Refusal{Reason: noRoom})
+		d.leave("half", 0)
+		d.want("half-0")
 	})
 }
 

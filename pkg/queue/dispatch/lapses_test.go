@@ -22,7 +22,7 @@ func TestWhenTheMinimumOfABrokenGangLapses(t *testing.T) {
 	d := &Dispatcher{broken: map[model.JobKey]broken{
 		key("half"):     {how: Half, since: since},
 		key("lost"):     {how: Lost, since: since, terms: five},
-		key("refused"):  {how: Lost, since: since, terms: five, released: 1},
+		key("refused"):  {how: Lost, since: since, terms: five, asked: true},
 		key("released"): {how: Half, released: 1},
 	}}
 	want := map[model.JobKey]time.Time{key("half"): since, key("lost"): since.Add(5 * time.Minute), key("refused"): since}
