@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/caldera-scheduler/caldera/pkg/eviction"
 )
 
@@ -33,6 +35,8 @@ type agreement struct {
 	pod, job, action string
 	// cores are those that the pod has.
 	cores int
+	// kept are the pods for which the scheduler kept room by then.
+	kept []*corev1.Pod
 }
 
 // taking is an eviction for a job that had so many pods on nodes by then, while so many waited.
@@ -47,10 +51,10 @@ const seemsFree = 10 * time.Second
 
 func newDocket(w *world) *docket { return &docket{w: w, free: map[string]time.Time{}} }
 
-// enter notes that the API server has agreed to evict a pod of so many cores. The decisions are those of the scheduler that has asked for it.
-func (d *docket) enter(pod string, cores int, decisions []eviction.Decision) {
-	a := agreement{pod: pod, cores: cores}
-	for _, made := range decisions {
+// enter notes that the API server has agreed to evict a pod of so many cores. The plans are those of the scheduler that has asked for it.
+func (d *docket) enter(pod string, cores int, of plans) {
+	a := agreement{pod: pod, cores: cores, kept: of.kept}
+	for _, made := range of.decisions {
 		for _, v := range made.Victims {
 			if v.Pod.Name == pod && v.State == eviction.Sent {
 				a.job, a.action = made.Beneficiary.Name, made.Action
@@ -77,7 +81,7 @@ func (d *docket) judge() string {
 		case l == nil:
 			continue
 		}
-		if since := d.free[l.Name]; !since.IsZero() && time.Since(since) > seemsFree && d.w.s.prompt() && (a.action == eviction.Reclaim || d.oneQueue()) {
+		if since := d.free[l.Name]; !since.IsZero() && time.Since(since) > seemsFree && d.w.s.prompt() && (a.action == eviction.Reclaim || d.oneQueue()) && !a.untold() {
 			return fmt.Sprintf("pod %s was evicted (%s) for %s, for which there has been room since %s", a.pod, a.action, l.Name, since.Sub(d.w.began))
 		}
 		if s := d.w.standing(l); l.missing(s) > 0 && !time.Now().Before(d.pardoned) {
@@ -89,6 +93,12 @@ func (d *docket) judge() string {
 	}
 	d.follow()
 	return ""
+}
+
+// untold reports whether the scheduler kept room for pods of other jobs that the API server did not know of. It says so only where somebody is
+// evicted for them.
+func (a *agreement) untold() bool {
+	return slices.ContainsFunc(a.kept, func(p *corev1.Pod) bool { return p.Labels[jobLabel] != a.job && p.Status.NominatedNodeName == "" })
 }
 
 // follow closes what has come to what it was for, or has nobody any more whom it could be for, and notes for whom there is room.
@@ -137,7 +147,8 @@ func (d *docket) tooMuch(l *life) string {
 	return ""
 }
 
-// forgive drops evictions for jobs whose pods have no nominated node in the API server. The next scheduler cannot know of them.
+// forgive drops evictions for jobs whose pods have no nominated node in the API server. The next scheduler cannot know of them. Those that were
+// not judged yet are not open yet: they are dropped likewise, and not judged.
 func (d *docket) forgive() {
 	untold := map[string]bool{}
 	for _, p := range d.w.pods() {
@@ -146,6 +157,9 @@ func (d *docket) forgive() {
 		}
 	}
 	d.open = slices.DeleteFunc(d.open, func(t taking) bool { return untold[t.job] })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.agreed = slices.DeleteFunc(d.agreed, func(a agreement) bool { return untold[a.job] })
 }
 
 // inVain says which eviction has come to nothing; empty if none has.

@@ -329,12 +329,12 @@ func TestWhatPodGroupsHaveToSay(t *testing.T) {
 
 // TestEvictionsAreJudged: what was not decided, what was not needed, what was too much, and what came to nothing.
 func TestEvictionsAreJudged(t *testing.T) {
-	decided := func(action string, pods ...string) []eviction.Decision {
+	decided := func(action string, pods ...string) plans {
 		d := eviction.Decision{Action: action, Beneficiary: model.JobKey{Namespace: namespace, Name: "j"}}
 		for _, pod := range pods {
 			d.Victims = append(d.Victims, &eviction.Victim{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}}, State: eviction.Sent})
 		}
-		return []eviction.Decision{d}
+		return plans{decisions: []eviction.Decision{d}}
 	}
 	for name, tc := range map[string]struct {
 		bound   int
@@ -342,13 +342,20 @@ func TestEvictionsAreJudged(t *testing.T) {
 		want    string
 		useless bool
 	}{
-		"nobody decided it": {3, func(p *playing) { p.world.docket.enter("x", 1, nil) }, "nobody had decided that", false},
+		"nobody decided it": {3, func(p *playing) { p.world.docket.enter("x", 1, plans{}) }, "nobody had decided that", false},
 		"there is no room":  {1, func(p *playing) { p.world.docket.enter("x", 1, decided(eviction.Reclaim, "x")) }, "", true},
 		"there is room": {0, func(p *playing) {
 			p.world.docket.judge()
 			time.Sleep(time.Minute)
 			p.world.docket.enter("x", 1, decided(eviction.Reclaim, "x"))
 		}, "there has been room since", false},
+		"there is room, and it is kept for others": {0, func(p *playing) {
+			p.world.docket.judge()
+			time.Sleep(time.Minute)
+			of := decided(eviction.Reclaim, "x")
+			of.kept = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "y", Labels: map[string]string{jobLabel: "other"}}}}
+			p.world.docket.enter("x", 1, of)
+		}, "", true},
 		"it is too much": {1, func(p *playing) {
 			for range 5 {
 				p.world.docket.enter("x", 1, decided(eviction.Reclaim, "x"))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -87,7 +88,7 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: engine.NewWith(engine.Options{Clock: late{}}), cancel: cancel,
 		leading: make(chan struct{}), lost: make(chan struct{}), ended: make(chan struct{}),
 	}
-	p.line.phase, p.line.decisions = p.phase, p.decisions
+	p.line.phase, p.line.plans = p.phase, p.plans
 	registry := plugins.Registry(p.engine)
 	if err := registry.Merge(p.line.moody()); err != nil {
 		cancel()
@@ -169,12 +170,21 @@ const belated = 7 * time.Nanosecond
 // NewTimer implements clock.Clock.
 func (c late) NewTimer(d time.Duration) clock.Timer { return c.RealClock.NewTimer(d + belated) }
 
-// decisions are what the scheduler has decided to evict.
-func (p *process) decisions() []eviction.Decision {
+// plans are what a scheduler has decided to evict, and the pods for which it keeps room.
+type plans struct {
+	decisions []eviction.Decision
+	kept      []*corev1.Pod
+}
+
+// plans are those of the process.
+func (p *process) plans() (of plans) {
 	if e := p.engine.Evictions; e != nil {
-		return e.Ledger.Decisions()
+		of.decisions = e.Ledger.Decisions()
 	}
-	return nil
+	for _, t := range p.engine.State.Nominated() {
+		of.kept = append(of.kept, t.Pod)
+	}
+	return of
 }
 
 func closed(c <-chan struct{}) bool {

@@ -26,7 +26,6 @@ import (
 	"k8s.io/klog/v2"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
@@ -48,7 +47,7 @@ type wire struct {
 	// server has agreed to evict, and what the scheduler has decided that asked for it.
 	vetoes func(*request.RequestInfo) error
 	errs   func(job string, placing bool) error
-	evicts func(pod string, decisions []eviction.Decision)
+	evicts func(pod string, of plans)
 
 	mu sync.Mutex // guards what follows
 	// sent counts requests by who asks what, arrived by kind, and by moment. Hits counts the faults that came to pass, during both faults and
@@ -82,9 +81,9 @@ type line struct {
 	// dead is closed when the process is; orphans: what it had sent by then still arrives.
 	dead    chan struct{}
 	orphans bool
-	// phase is how far the turn has come that the process has given, decisions are its decisions to evict.
-	phase     func() dispatch.TurnPhase
-	decisions func() []eviction.Decision
+	// phase is how far the turn has come that the process has given, plans are what it has decided to evict, and for whom it keeps room.
+	phase func() dispatch.TurnPhase
+	plans func() plans
 
 	// What follows is guarded by the wire's lock.
 
@@ -214,7 +213,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	agreed := kind == evicts && response.StatusCode < http.StatusBadRequest
 	if agreed {
-		l.evicts(info.Name, l.decisions())
+		l.evicts(info.Name, l.plans())
 	}
 	err = errors.Join(l.lost(fault), l.travel(r.Context(), l.latency("answer to "+mine, nth)))
 	if err == nil && l.parted() {

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
@@ -159,9 +158,9 @@ func erring(placing bool) string {
 }
 
 // evicted notes that the API server has agreed to evict a pod.
-func (w *world) evicted(name string, decisions []eviction.Decision) {
+func (w *world) evicted(name string, of plans) {
 	if p := w.pod(name); p != nil {
-		w.docket.enter(name, sizeOf(p), decisions)
+		w.docket.enter(name, sizeOf(p), of)
 	}
 }
 
