@@ -37,6 +37,8 @@ type agreement struct {
 	cores int
 	// kept are the pods for which the scheduler kept room by then.
 	kept []*corev1.Pod
+	// before is where the pods of the job were by then.
+	before standing
 }
 
 // taking is an eviction for a job that had so many pods on nodes by then, while so many waited.
@@ -61,6 +63,9 @@ func (d *docket) enter(pod string, cores int, of plans) {
 			}
 		}
 	}
+	if l := d.w.jobs[a.job]; l != nil {
+		a.before = d.w.standing(l)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.agreed = append(d.agreed, a)
@@ -84,14 +89,16 @@ func (d *docket) judge() string {
 		if since := d.free[l.Name]; !since.IsZero() && time.Since(since) > seemsFree && d.w.s.prompt() && (a.action == eviction.Reclaim || d.oneQueue()) && !a.untold() {
 			return fmt.Sprintf("pod %s was evicted (%s) for %s, for which there has been room since %s", a.pod, a.action, l.Name, since.Sub(d.w.began))
 		}
-		if s := d.w.standing(l); l.missing(s) > 0 && !time.Now().Before(d.pardoned) {
-			d.open = append(d.open, taking{a, l, s.placed, s.waiting})
-		}
-		if complaint := d.tooMuch(l); complaint != "" {
-			return complaint
+		if l.missing(a.before) > 0 && !time.Now().Before(d.pardoned) {
+			d.open = append(d.open, taking{a, l, a.before.placed, a.before.waiting})
 		}
 	}
 	d.follow()
+	for _, t := range d.open {
+		if complaint := d.tooMuch(t.life); complaint != "" {
+			return complaint
+		}
+	}
 	return ""
 }
 
