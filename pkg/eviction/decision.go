@@ -64,7 +64,7 @@ const (
 	Gone VictimState = "Gone"
 	// Refused: the API server has not agreed, for instance because of a disruption budget.
 	Refused VictimState = "Refused"
-	// Spared: it was not needed any more before anybody was asked.
+	// Spared: it was not needed any more before anybody was asked, or before anybody had answered.
 	Spared VictimState = "Spared"
 	// Stuck: it has not gone by its deadline, and is not waited for.
 	Stuck VictimState = "Stuck"

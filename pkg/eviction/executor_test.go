@@ -249,6 +249,49 @@ func TestWhatIsCancelledIsNotAskedFor(t *testing.T) {
 	})
 }
 
+// TestWhatIsNotNeededIsNotAskedForAgain: while there is no answer the job starts elsewhere.
+func TestWhatIsNotNeededIsNotAskedForAgain(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := victims("a-0", "a")
+		s.add(list...)
+		s.before = func(string) error { return errors.New("connection refused") }
+		id := s.execute(list...)
+		synctest.Wait()
+		if spared := s.ledger.Started(job("x"), time.Now()); len(spared) != 0 {
+			t.Errorf("%d victims are spared before the answer is due", len(spared))
+		}
+		s.rest()
+		s.wantAsked("a-0")
+		s.want(id, "Started: a-0=Spared")
+		s.wantRefused()
+		if !slices.Equal(s.stays, []string{"a-0"}) {
+			t.Errorf("%v were told to stay", s.stays)
+		}
+	})
+}
+
+// TestWhatOthersNeedIsAskedForAgain: one of two jobs that have the same victim evicted starts elsewhere.
+func TestWhatOthersNeedIsAskedForAgain(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := victims("a-0", "a")
+		s.add(list...)
+		times := 0
+		s.before = func(string) error {
+			if times++; times == 1 {
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		s.ledger.Begin(time.Now(), eviction.Decision{Action: eviction.Reclaim, Beneficiary: job("y"), Queue: "b", Victims: list})
+		id := s.execute(list...)
+		synctest.Wait()
+		s.ledger.Started(job("x"), time.Now())
+		s.rest()
+		s.wantAsked("a-0", "a-0")
+		s.want(id, "Started: a-0=Leaving")
+	})
+}
+
 // One refusal ends a decision; that of another victim, which was on its way, is no news of what was decided since.
 func TestTheFirstRefusalIsTold(t *testing.T) {
 	play(t, 2, func(s *stage) {

@@ -108,6 +108,28 @@ func (l *Ledger) Sent(id uint64, uid types.UID) bool {
 	return true
 }
 
+// Again reports whether a victim may be asked for again after a request without an answer. It may not if nobody needs it any more: it is spared
+// then. If the API server had agreed all the same, the pod ends nevertheless.
+func (l *Ledger) Again(uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var sent []victim
+	for _, v := range l.victims[uid] {
+		if v.State != Sent {
+			continue
+		}
+		if !v.of.closed {
+			return true
+		}
+		sent = append(sent, v)
+	}
+	for _, v := range sent {
+		v.State = Spared
+		l.settle(v.of)
+	}
+	return len(sent) == 0
+}
+
 // Leaving says that a victim ends, and is waited for until the deadline: the API server has agreed to evict it, or
 // somebody else has deleted it.
 func (l *Ledger) Leaving(uid types.UID, deadline time.Time) {

@@ -26,7 +26,17 @@ const patience = 30 * time.Second
 func (x *Executor) perform(ctx context.Context, r request) {
 	v, pod := r.victim, r.victim.Pod
 	logger := klog.FromContext(ctx).WithValues("pod", klog.KObj(pod), "decision", r.decision.ID)
-	if r.repeated == 0 && !x.c.Ledger.Sent(r.decision.ID, v.UID) {
+	switch {
+	case r.repeated == 0:
+		if !x.c.Ledger.Sent(r.decision.ID, v.UID) {
+			x.finish(r.run, v.Queue, false)
+			return
+		}
+	case !x.c.Ledger.Again(v.UID):
+		logger.V(2).Info("A pod need not be evicted any more")
+		if x.c.Stays != nil {
+			x.c.Stays([]*Victim{v})
+		}
 		x.finish(r.run, v.Queue, false)
 		return
 	}
