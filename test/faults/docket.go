@@ -19,6 +19,8 @@ type docket struct {
 	w *world
 	// open are evictions whose beneficiary has not got anything yet.
 	open []taking
+	// forgiven are jobs of which evictions were forgiven that have not got what they lack since. The room may be theirs.
+	forgiven map[string]bool
 	// pardoned is until when what happens to the cluster may be why evictions come to nothing.
 	pardoned time.Time
 	// free is since when there has been room for jobs that wait.
@@ -51,7 +53,9 @@ type taking struct {
 // seemsFree is how long there has to be room for a job before the scheduler has to know of it. News may be late by less.
 const seemsFree = 10 * time.Second
 
-func newDocket(w *world) *docket { return &docket{w: w, free: map[string]time.Time{}} }
+func newDocket(w *world) *docket {
+	return &docket{w: w, forgiven: map[string]bool{}, free: map[string]time.Time{}}
+}
 
 // enter notes that the API server has agreed to evict a pod of so many cores. The plans are those of the scheduler that has asked for it.
 func (d *docket) enter(pod string, cores int, of plans) {
@@ -122,6 +126,9 @@ func (d *docket) follow() {
 		if l.submitted && !l.deleted {
 			need = l.missing(d.w.standing(l))
 		}
+		if need == 0 {
+			delete(d.forgiven, name)
+		}
 		switch {
 		case need == 0 || places(d.roomFor(l), l.Cores) < need:
 			delete(d.free, name)
@@ -163,10 +170,16 @@ func (d *docket) forgive() {
 			untold[p.Labels[jobLabel]] = true
 		}
 	}
-	d.open = slices.DeleteFunc(d.open, func(t taking) bool { return untold[t.job] })
+	drop := func(a agreement) bool {
+		if untold[a.job] {
+			d.forgiven[a.job] = true
+		}
+		return untold[a.job]
+	}
+	d.open = slices.DeleteFunc(d.open, func(t taking) bool { return drop(t.agreement) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.agreed = slices.DeleteFunc(d.agreed, func(a agreement) bool { return untold[a.job] })
+	d.agreed = slices.DeleteFunc(d.agreed, drop)
 }
 
 // inVain says which eviction has come to nothing; empty if none has.
@@ -211,8 +224,11 @@ func (d *docket) oneQueue() bool {
 	return len(queues) < 2
 }
 
-// isFor reports whether an eviction is open that is for a job.
+// isFor reports whether an eviction is open that is for a job, or was forgiven.
 func (d *docket) isFor(job string) bool {
+	if d.forgiven[job] {
+		return true
+	}
 	for _, t := range d.open {
 		if t.job == job {
 			return true
