@@ -275,7 +275,9 @@ func (d *Dispatcher) judgeBroken(job *model.Job, b broken) {
 	case b.terms.release:
 		due.Stage = TimeOver
 		b.since, b.warned = now, terms{}
-		b.asked, b.holding = true, job.Counts.Confirmed()
+		if !b.asked || b.holding > 0 {
+			b.asked, b.holding = true, job.Counts.Confirmed()
+		}
 		d.alarms.set(key, now.Add(after/2))
 	default:
 		// Those who wait for its room look for it when its time is over: see Trial.Again.

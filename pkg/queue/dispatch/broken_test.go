@@ -195,6 +195,24 @@ func TestAReleaseThatIsRefusedIsRepeated(t *testing.T) {
 	})
 }
 
+// TestAReleaseInPartsIsOne: members may take their time to end, and a disruption budget may let them go one by one. The gang need not rest.
+func TestAReleaseInPartsIsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.group("half", model.DefaultQueue, 4, 1, nil)
+		for i := range 3 {
+			d.bind("half", i)
+		}
+		for i := range 3 {
+			time.Sleep(halfTimeout + time.Millisecond)
+			d.wantReleased("half")
+			d.leave("half", i)
+		}
+		d.state.UpsertPod(memberOf("half", 3, "1"))
+		d.want("half-0")
+	})
+}
+
 // TestWhatIsNotHalfIsNotReleased: gangs that were whole once, and those that are only late.
 func TestWhatIsNotHalfIsNotReleased(t *testing.T) {
 	for name, tc := range map[string]struct {
