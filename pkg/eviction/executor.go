@@ -176,9 +176,9 @@ func (x *Executor) step(ctx context.Context) bool {
 	return true
 }
 
-// repeat performs a request again after a while.
-func (x *Executor) repeat(ctx context.Context, r request) {
-	wait := firstRetry << r.repeated
+// repeat performs a request again after a while, which is no shorter than the given delay.
+func (x *Executor) repeat(ctx context.Context, r request, delay time.Duration) {
+	wait := max(firstRetry<<r.repeated, delay)
 	r.repeated++
 	due := x.c.Clock.Now().Add(wait)
 	timer := x.c.Clock.NewTimer(wait)

@@ -169,6 +169,8 @@ func TestAnswers(t *testing.T) {
 		"no answer may be followed by one":  {errors.New("connection refused"), 1, 2, "Leaving", 200 * time.Millisecond},
 		"a timeout is a server error":       {apierrors.NewTimeoutError("conflicts", 0), 1, 2, "Leaving", 200 * time.Millisecond},
 		"another write was in the way":      {apierrors.NewConflict(pods, "a-0", errors.New("modified")), 1, 2, "Leaving", 200 * time.Millisecond},
+		"a delay that is asked for is kept": {apierrors.NewTooManyRequests("busy", 3), 1, 2, "Leaving", 3 * time.Second},
+		"and not for ever":                  {apierrors.NewTooManyRequests("busy", 1), 100, 6, "Refused", 7800 * time.Millisecond},
 		"a budget's no is final":            {apierrors.NewTooManyRequests("budget", 0), 100, 1, "Refused", 0},
 		"what is forbidden stays forbidden": {apierrors.NewForbidden(pods, "a-0", errors.New("rbac")), 100, 1, "Refused", 0},
 		"what is invalid stays invalid":     {apierrors.NewBadRequest("nonsense"), 100, 1, "Refused", 0},
@@ -249,25 +251,32 @@ func TestWhatIsCancelledIsNotAskedFor(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotNeededIsNotAskedForAgain: while there is no answer the job starts elsewhere.
+// TestWhatIsNotNeededIsNotAskedForAgain: while there is no answer, or a delay is asked for, the job starts elsewhere.
 func TestWhatIsNotNeededIsNotAskedForAgain(t *testing.T) {
-	play(t, 1, func(s *stage) {
-		list := victims("a-0", "a")
-		s.add(list...)
-		s.before = func(string) error { return errors.New("connection refused") }
-		id := s.execute(list...)
-		synctest.Wait()
-		if spared := s.ledger.Started(job("x"), time.Now()); len(spared) != 0 {
-			t.Errorf("%d victims are spared before the answer is due", len(spared))
-		}
-		s.rest()
-		s.wantAsked("a-0")
-		s.want(id, "Started: a-0=Spared")
-		s.wantRefused()
-		if !slices.Equal(s.stays, []string{"a-0"}) {
-			t.Errorf("%v were told to stay", s.stays)
-		}
-	})
+	for name, answer := range map[string]error{
+		"no answer": errors.New("connection refused"),
+		"a delay":   apierrors.NewTooManyRequests("busy", 3),
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, 1, func(s *stage) {
+				list := victims("a-0", "a")
+				s.add(list...)
+				s.before = func(string) error { return answer }
+				id := s.execute(list...)
+				synctest.Wait()
+				if spared := s.ledger.Started(job("x"), time.Now()); len(spared) != 0 {
+					t.Errorf("%d victims are spared before the answer is due", len(spared))
+				}
+				s.rest()
+				s.wantAsked("a-0")
+				s.want(id, "Started: a-0=Spared")
+				s.wantRefused()
+				if !slices.Equal(s.stays, []string{"a-0"}) {
+					t.Errorf("%v were told to stay", s.stays)
+				}
+			})
+		})
+	}
 }
 
 // TestWhatOthersNeedIsAskedForAgain: one of two jobs that have the same victim evicted starts elsewhere.

@@ -13,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -56,7 +57,8 @@ func (x *Executor) perform(ctx context.Context, r request) {
 		x.finish(r.run, v.Queue, false)
 	case answer == unanswered && r.repeated < retries:
 		logger.V(2).Info("Cannot evict a pod; trying again", "err", err)
-		x.repeat(ctx, r)
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		x.repeat(ctx, r, time.Duration(seconds)*time.Second)
 	default:
 		logger.V(2).Info("A pod is not evicted", "err", err)
 		x.refuse(r, err)
@@ -94,7 +96,7 @@ const (
 func (x *Executor) evict(ctx context.Context, pod *corev1.Pod) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := x.c.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+	err := x.once(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: metav1.NewPreconditionDeleteOptions(string(pod.UID)),
 	})
@@ -111,7 +113,21 @@ func (x *Executor) evict(ctx context.Context, pod *corev1.Pod) (answer, error) {
 	case said.Status().Code >= http.StatusInternalServerError:
 		return unanswered, err
 	}
+	if _, later := apierrors.SuggestsClientDelay(err); later {
+		// It has too much to do, or the controller has not read the budget yet.
+		return unanswered, err
+	}
 	return refused, err
+}
+
+// once sends one request. Client-go would repeat it by itself when the API server names a delay, though nobody may need it any more by then.
+func (x *Executor) once(ctx context.Context, e *policyv1.Eviction) error {
+	connection, ok := x.c.Client.CoreV1().RESTClient().(*rest.RESTClient)
+	if !ok || connection == nil {
+		// Client-go's fakes have no connection, and repeat nothing.
+		return x.c.Client.PolicyV1().Evictions(e.Namespace).Evict(ctx, e)
+	}
+	return connection.Post().Namespace(e.Namespace).Resource("pods").Name(e.Name).SubResource("eviction").Body(e).MaxRetries(0).Do(ctx).Error()
 }
 
 // conflict finds out whether an eviction failed because another pod has the name now; it may also have met another write.

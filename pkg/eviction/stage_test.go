@@ -5,7 +5,9 @@ package eviction_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -76,8 +77,10 @@ func onStage(t *testing.T, now clock.WithTicker, concurrency int, story func(*st
 	check(t, err)
 	writer.StartEvents()
 	defer writer.Close()
+	client, err := kubernetes.NewForConfig(memory.Config(wire{api.Server(), s}))
+	check(t, err)
 	s.executor = eviction.NewExecutor(eviction.Config{
-		Ledger: s.ledger, Client: intercepted{s.kube, s}, Writer: writer, Clock: now, Concurrency: concurrency, VictimTimeout: time.Minute,
+		Ledger: s.ledger, Client: client, Writer: writer, Clock: now, Concurrency: concurrency, VictimTimeout: time.Minute,
 		Refused: s.refusal, Stays: s.stay,
 	})
 	ctx, end := context.WithCancel(t.Context())
@@ -118,41 +121,34 @@ func (s *stage) stay(list []*eviction.Victim) {
 	}
 }
 
-// intercepted is a client whose evictions go through the stage.
-type intercepted struct {
-	kubernetes.Interface
+// wire is how requests for evictions come to the API server.
+type wire struct {
+	*memory.Server
 	s *stage
 }
 
-func (i intercepted) PolicyV1() policyclient.PolicyV1Interface {
-	return interceptedPolicy{i.Interface.PolicyV1(), i.s}
-}
-
-type interceptedPolicy struct {
-	policyclient.PolicyV1Interface
-	s *stage
-}
-
-func (i interceptedPolicy) Evictions(namespace string) policyclient.EvictionInterface {
-	return interceptedEvictions{i.PolicyV1Interface.Evictions(namespace), i.s}
-}
-
-type interceptedEvictions struct {
-	policyclient.EvictionInterface
-	s *stage
-}
-
-func (i interceptedEvictions) Evict(ctx context.Context, e *policyv1.Eviction) error {
-	i.s.mu.Lock()
-	i.s.asked = append(i.s.asked, e.Name)
-	before := i.s.before
-	i.s.mu.Unlock()
-	if before != nil {
-		if err := before(e.Name); err != nil {
-			return err
-		}
+// RoundTrip implements http.RoundTripper.
+func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	info, err := w.Info(r)
+	if err != nil || info.Subresource != "eviction" {
+		return w.Server.RoundTrip(r)
 	}
-	return i.EvictionInterface.Evict(ctx, e)
+	w.s.mu.Lock()
+	w.s.asked = append(w.s.asked, info.Name)
+	before := w.s.before
+	w.s.mu.Unlock()
+	if before == nil {
+		return w.Server.RoundTrip(r)
+	}
+	err = before(info.Name)
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return w.Server.RoundTrip(r)
+	case errors.As(err, &status):
+		return memory.Refuse(r, err)
+	}
+	return nil, err
 }
 
 // add creates the pods of victims, which run.
