@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/eviction"
 )
@@ -23,8 +24,9 @@ type docket struct {
 	forgiven map[string]bool
 	// pardoned is until when what happens to the cluster may be why evictions come to nothing.
 	pardoned time.Time
-	// free is since when there has been room for jobs that wait.
+	// free is since when there has been room for jobs that wait; told are the pods of which the API server knew by then where room is kept.
 	free map[string]time.Time
+	told map[types.UID]bool
 
 	mu sync.Mutex // guards what follows, which requests write
 	// agreed are the evictions that are yet to be judged.
@@ -90,7 +92,7 @@ func (d *docket) judge() string {
 		case l == nil:
 			continue
 		}
-		if since := d.free[l.Name]; !since.IsZero() && time.Since(since) > seemsFree && d.w.s.prompt() && (a.action == eviction.Reclaim || d.oneQueue()) && !a.untold() {
+		if since := d.free[l.Name]; !since.IsZero() && time.Since(since) > seemsFree && d.w.s.prompt() && (a.action == eviction.Reclaim || d.oneQueue()) && !d.keptSince(a) {
 			return fmt.Sprintf("pod %s was evicted (%s) for %s, for which there has been room since %s", a.pod, a.action, l.Name, since.Sub(d.w.began))
 		}
 		if l.missing(a.before) > 0 && !time.Now().Before(d.pardoned) {
@@ -106,10 +108,10 @@ func (d *docket) judge() string {
 	return ""
 }
 
-// untold reports whether the scheduler kept room for pods of other jobs that the API server did not know of. It says so only where somebody is
-// evicted for them.
-func (a *agreement) untold() bool {
-	return slices.ContainsFunc(a.kept, func(p *corev1.Pod) bool { return p.Labels[jobLabel] != a.job && p.Status.NominatedNodeName == "" })
+// keptSince reports whether the scheduler kept room for pods of other jobs that was not known of when it was last looked who has room. It says so
+// only where somebody is evicted for them.
+func (d *docket) keptSince(a agreement) bool {
+	return slices.ContainsFunc(a.kept, func(p *corev1.Pod) bool { return p.Labels[jobLabel] != a.job && !d.told[p.UID] })
 }
 
 // follow closes what has come to what it was for, or has nobody any more whom it could be for, and notes for whom there is room.
@@ -121,6 +123,10 @@ func (d *docket) follow() {
 		}
 	}
 	d.open = left
+	d.told = map[types.UID]bool{}
+	for _, p := range d.w.pods() {
+		d.told[p.UID] = p.Status.NominatedNodeName != ""
+	}
 	for name, l := range d.w.jobs {
 		need := 0
 		if l.submitted && !l.deleted {
