@@ -6,6 +6,7 @@ package dispatch_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -202,8 +203,10 @@ func (d *desk) lastOf(job model.JobKey) model.Reason {
 	return model.Reason{}
 }
 
-func (d *desk) addNode(name, cpu string) {
-	d.state.UpsertNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+// addNode adds a node, with such a disk if one is named.
+func (d *desk) addNode(name, cpu string, disk ...string) {
+	labels := map[string]string{"disk": strings.Join(disk, "")}
+	d.state.UpsertNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("110"),
 	}}})
 }

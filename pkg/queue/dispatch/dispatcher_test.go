@@ -6,6 +6,7 @@ package dispatch_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,6 +256,37 @@ func TestPausesAreBounded(t *testing.T) {
 		// 50 at first, and a tenth of the time that has passed.
 		if paused < 50 || paused > 56 {
 			t.Errorf("%d of 50 x 7 turns that were repeated began after a pause of a millisecond, want 50 and a tenth of these", paused)
+		}
+	})
+}
+
+// TestABreathIsTakenNowAndThen: plans that came to nothing took more time than they may, and still the cache may be behind.
+func TestABreathIsTakenNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.submit("late", 1, 1, "1m")
+		d.want("late-0")
+		d.Enter("late-0")
+		time.Sleep(90 * time.Millisecond)
+		d.Refused("late-0", dispatch.Refusal{Reason: noRoom})
+		d.state.DeletePod("late-0")
+		d.take()
+		d.submit("new", 1, 2, "1m")
+		d.want("new-0")
+		var pauses []int
+		for n := 1; n <= 10; n++ {
+			d.Enter("new-0")
+			if !d.Repeat("new-0") {
+				t.Fatalf("repetition %d is refused", n)
+			}
+			if synctest.Wait(); len(d.take()) == 0 {
+				pauses = append(pauses, n)
+				time.Sleep(time.Millisecond)
+				d.want("new-0")
+			}
+		}
+		if !slices.Equal(pauses, []int{4}) {
+			t.Errorf("there was a pause after repetitions %v, want one after the fourth", pauses)
 		}
 	})
 }

@@ -178,13 +178,15 @@ func (d *Dispatcher) Repeat(lead types.UID) bool {
 	return true
 }
 
-// breathe has no turn begin for a breath, if there is time left for what comes to nothing. Who steps a dispatcher through time has the cache catch up
-// before each step.
+// breathe has no turn begin for a breath, if there is time left for what comes to nothing, or breaths alone take no more than is allowed. Who steps
+// a dispatcher through time has the cache catch up before each step.
 func (d *Dispatcher) breathe() {
-	if now := d.cfg.Clock.Now(); !d.stepped && d.allowance.left(now) {
-		d.paused = now.Add(breath)
-		d.allowance.charge(now, breath)
+	now := d.cfg.Clock.Now()
+	if d.stepped || !d.allowance.left(now) && now.Sub(d.paused) < breath*allowedPart {
+		return
 	}
+	d.paused = now.Add(breath)
+	d.allowance.charge(now, breath)
 }
 
 // Reserved records that a member holds its node, and reports whether it must wait for others before it binds. The turn

@@ -95,6 +95,27 @@ func asksApart(i int) func(*corev1.Pod) {
 	}
 }
 
+// TestAPassIsOverWhenNobodyWaits: who was refused last, some time ago, is first again when there is room for both.
+func TestAPassIsOverWhenNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		refuse := func(lead types.UID) {
+			t.Helper()
+			s.want(lead)
+			s.refuse(lead, s.refusal)
+		}
+		s.addNode("fast-0", "8", "fast")
+		s.job("first", 2, func(*corev1.Pod) {})
+		refuse("first-0")
+		s.job("second", 1, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "fast"} })
+		refuse("second-0")
+		s.addNode("slow-0", "8", "slow")
+		refuse("first-0")
+		s.addNode("fast-1", "8", "fast")
+		s.want("first-0")
+	})
+}
+
 // TestHopelessJobsLeaveTheTurnsToOthers has 500 jobs of as many shapes that seem to have room and are refused all the same, while pods
 // come and go on the nodes.
 func TestHopelessJobsLeaveTheTurnsToOthers(t *testing.T) {

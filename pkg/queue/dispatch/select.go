@@ -48,7 +48,7 @@ func (d *Dispatcher) next() *turn {
 
 // beginPass begins the next pass when every lot that was woken has had its turn in this one.
 func (d *Dispatcher) beginPass() {
-	if d.retries > 0 || len(d.aside[postponed]) == 0 {
+	if d.retries > 0 {
 		return
 	}
 	d.pass++

@@ -31,6 +31,7 @@ const (
 // revive wakes the lots that something may have helped, and returns how long until a time set for one comes.
 func (d *Dispatcher) revive() time.Duration {
 	now := d.cfg.Clock.Now()
+	d.beginPass()
 	d.countRoom()
 	stir := d.stir(now)
 	if others := d.events &^ byRoom; others&d.sensitive != 0 || d.uncountable() || stir || !d.nextLook.After(now) {
