@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
 // tiers is a volcano-scheduler.conf with the plugins that have a say in evictions; "+tree" makes one hierarchical.
@@ -38,7 +38,7 @@ func tiers(actions, plugins string) string {
 // policies compiles a configuration and tells the policies of all the model holds.
 func (w *world) policies(tb testing.TB, conf string, queues ...*model.Queue) *policy.Set {
 	tb.Helper()
-	args, err := volcanoconf.Parse([]byte(conf))
+	args, err := schedulerconf.Parse([]byte(conf))
 	if err != nil {
 		tb.Fatal(err)
 	}

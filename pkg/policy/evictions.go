@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // A rule says why a task is no victim of a trial, in a short phrase; empty when it has nothing against it. What was taken

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/queue/hdrf"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 type resourceName = corev1.ResourceName

@@ -7,9 +7,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // Spread chooses pods of nodes that are used too much, so that they come to run on nodes that are used little: the fullest node

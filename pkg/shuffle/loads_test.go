@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/shuffle"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // usual are thresholds of 20 and targets of 70 percent.

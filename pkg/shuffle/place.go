@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // place is a node whose loads are known, with the pods that go and come so far.

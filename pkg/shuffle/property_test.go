@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/shuffle"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // percent draws a load or a threshold.

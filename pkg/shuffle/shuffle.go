@@ -8,8 +8,8 @@ package shuffle
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // Node is a node with what the action looks at.

@@ -16,10 +16,10 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/shuffle"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // now is when all tests play: at noon.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // Vacate chooses the pods that run on nodes of revocable zones outside the windows of those: of each job at most as many as its

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/shuffle"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // TestWhoLeavesRevocableNodes has the numbers of Volcano's own test of how many may go (pkg/scheduler/plugins/tdm/tdm_test.go).

@@ -13,8 +13,8 @@ import (
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // queueArgs returns the arguments of BatchQueue of each profile.

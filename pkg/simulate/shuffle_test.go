@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // lent returns a gang that runs on a node of a revocable zone, which is usable at night.

@@ -16,10 +16,10 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"sigs.k8s.io/yaml"
 
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/report"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 	"github.com/caldera-scheduler/caldera/test/conformance"
 )
 

@@ -28,10 +28,10 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // confs are the configurations of the scheduler, as a volcano-scheduler.conf.

@@ -28,7 +28,7 @@ import (
 	volcanov1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/manifests"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // onDisk is the directory that users apply. Reading it, and not only what is embedded, finds files nobody embeds.

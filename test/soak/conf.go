@@ -12,8 +12,8 @@ import (
 
 	"github.com/caldera-scheduler/caldera/manifests"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
 // builtIn are the configurations that --conf knows by name: queues share by weight, or by what their objects say.
@@ -51,7 +51,7 @@ func readConf(name string) (conf, error) {
 		}
 	}
 	c := conf{name: name}
-	args, err := volcanoconf.Parse(data)
+	args, err := schedulerconf.Parse(data)
 	if err != nil {
 		return c, fmt.Errorf("reading %s: %w", name, err)
 	}

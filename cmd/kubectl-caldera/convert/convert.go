@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
 // The forms of output.
@@ -77,7 +77,7 @@ func convert(cmd *cobra.Command, file, output string, base profile.Shipped) erro
 	if profile.IsConfiguration(data) {
 		return fmt.Errorf("%s is a KubeSchedulerConfiguration already", file)
 	}
-	args, ignored, err := volcanoconf.ParseLenient(data)
+	args, ignored, err := schedulerconf.ParseLenient(data)
 	if err != nil {
 		return fmt.Errorf("%s cannot be converted: %w", file, lines(err))
 	}

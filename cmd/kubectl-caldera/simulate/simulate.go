@@ -18,10 +18,10 @@ import (
 	"k8s.io/klog/v2/textlogger"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/report"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // volcanoConf is the file of a directory that configures the scheduler when --config is not given.

@@ -43,7 +43,7 @@ import (
 	caldera "github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // Walk runs the cases of testdata/<file>.txt, of the commands "place" and "plan":

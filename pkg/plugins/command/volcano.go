@@ -9,8 +9,8 @@ import (
 
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
 // volcanoFlag names Volcano's configuration file.
@@ -48,7 +48,7 @@ func (v *volcano) translate(data []byte) (*schedulerconfig.KubeSchedulerConfigur
 	if profile.IsConfiguration(data) {
 		return nil, fmt.Errorf("--%s: %s is a KubeSchedulerConfiguration: give it with --config", volcanoFlag, v.file)
 	}
-	args, err := volcanoconf.Parse(data)
+	args, err := schedulerconf.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", v.file, err)
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // gangOf is a PodGroup of pods with a vGPU of so many megabytes each.

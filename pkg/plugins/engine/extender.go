@@ -19,12 +19,12 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/protocol"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // PolicyFactory makes a policy of an entry in the tiers: something that has hooks of package policy. It reads the entry's

@@ -19,12 +19,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/shuffle"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // shufflePause is the least time between two rounds of a plugin: the period of Volcano's scheduler.

@@ -12,7 +12,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/caldera-scheduler/caldera/pkg/internal/simulated"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // classes are priority classes, by their values.

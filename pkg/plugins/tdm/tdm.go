@@ -16,12 +16,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // TDM keeps pods off revocable nodes that they may not use now, and leads those that may to them.

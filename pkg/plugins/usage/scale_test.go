@@ -26,7 +26,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/binpack"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // TestLoadsAndPackingAreOnOneScale is example 3 of the scale (reference 3.3): usage gives P 300 and Q 285, binpack 40 and 80, so that

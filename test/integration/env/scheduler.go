@@ -20,11 +20,11 @@ import (
 
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
 func init() { command.SetFeatureDefaults() }
@@ -39,7 +39,7 @@ func (e *Env) StartScheduler(t *testing.T) (stop func()) {
 // StartSchedulerWith does the same with the queues and tiers of a volcano-scheduler.conf, and with further changes.
 func (e *Env) StartSchedulerWith(t *testing.T, conf string, changes ...func(*schedulerconfig.KubeSchedulerConfiguration)) (stop func()) {
 	t.Helper()
-	args, err := volcanoconf.Parse([]byte(conf))
+	args, err := schedulerconf.Parse([]byte(conf))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 

@@ -17,7 +17,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 

@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/caldera-scheduler/caldera/manifests"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
@@ -87,7 +87,7 @@ func (s *stage) run(name string, decisions []decision, replaced ...string) {
 // complete checks that there is a decision of each plugin that a file names, in the order of the file.
 func (s *stage) complete(conf string, decisions []decision) {
 	s.t.Helper()
-	args, err := volcanoconf.Parse([]byte(conf))
+	args, err := schedulerconf.Parse([]byte(conf))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // UnmarshalJSON reads an entry. What cannot be used goes to Unknown, so that validation can report it together with all

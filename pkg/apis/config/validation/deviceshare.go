@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
+	"github.com/caldera-scheduler/caldera/pkg/suggest"
 )
 
 // ValidateDeviceShareArgs checks the arguments of the plugin DeviceShare.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // heaviest bounds weights, so that no sum of scores overflows.

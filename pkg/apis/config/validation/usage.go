@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
+	"github.com/caldera-scheduler/caldera/pkg/suggest"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // ValidateUsageArgs checks the arguments of the plugin Usage.

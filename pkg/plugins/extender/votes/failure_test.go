@@ -20,12 +20,12 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/protocol"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // asked is a voter with all verbs, and what it says when it may have news.

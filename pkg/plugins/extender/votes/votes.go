@@ -15,11 +15,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/client"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/protocol"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 const (

@@ -18,9 +18,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // noon is when the simulations begin.

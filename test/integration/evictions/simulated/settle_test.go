@@ -16,9 +16,9 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	calderaconfig "github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // noon is when the simulations begin.

@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // Scheduler is one of those that are compared.

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 const twoCases = `

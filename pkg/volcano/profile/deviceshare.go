@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // deviceShare adds the plugin DeviceShare if a mode is turned on. It scores only with a policy and a weight, as in Volcano.

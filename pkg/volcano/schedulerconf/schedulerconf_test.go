@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package volcanoconf_test
+package schedulerconf_test
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
 type (
@@ -174,7 +174,7 @@ func TestFilesAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := volcanoconf.Parse(data)
+			got, err := schedulerconf.Parse(data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,7 @@ func TestWhatIsAbsentIsVolcanosDefault(t *testing.T) {
 		"lines that end as on Windows":  {"actions: allocate\r\ntiers:\r\n- plugins:\r\n  - name: gang\r\n", config.BatchQueueArgs{Actions: []config.Action{"allocate"}, Tiers: []config.Tier{tier(plugin("gang"))}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := volcanoconf.Parse([]byte(tc.file))
+			got, err := schedulerconf.Parse([]byte(tc.file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +263,7 @@ func TestWhatIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args, err := volcanoconf.Parse([]byte(tc.file))
+			args, err := schedulerconf.Parse([]byte(tc.file))
 			if args != nil {
 				t.Errorf("read as %v, want nothing", args)
 			}
@@ -282,7 +282,7 @@ func TestWhatIsNotYAMLIsRefusedWithTheLine(t *testing.T) {
 		"a control character": {"actions: allocate\x01\n", "control characters are not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args, err := volcanoconf.Parse([]byte(tc.file))
+			args, err := schedulerconf.Parse([]byte(tc.file))
 			if args != nil || err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("read as %v with error %v, want one that says %q", args, err, tc.want)
 			}
@@ -305,7 +305,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("tiers: [gang, {plugins: [5, {name: }]}]\nconfigurations: [{name: 5}]\nmetrics: {type: }\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		args, err := volcanoconf.Parse(data)
+		args, err := schedulerconf.Parse(data)
 		if (args == nil) == (err == nil) {
 			t.Fatalf("read as %v with error %v", args, err)
 		}

@@ -19,8 +19,8 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // SetTiers gives a profile its arguments of BatchQueue.

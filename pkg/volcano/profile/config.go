@@ -19,8 +19,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	// The plugins' arguments are part of the configuration's scheme.
 	_ "github.com/caldera-scheduler/caldera/pkg/apis/config/scheme"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/volcanoconf"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
 // Shipped names a configuration that Caldera ships.
@@ -49,7 +49,7 @@ func Read(name string, data []byte, into Shipped) (*schedulerconfig.KubeSchedule
 	if IsConfiguration(data) {
 		return Decode(name, data)
 	}
-	args, err := volcanoconf.Parse(data)
+	args, err := schedulerconf.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}

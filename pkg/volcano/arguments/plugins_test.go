@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // values are arguments as a file has them.

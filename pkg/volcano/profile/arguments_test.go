@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // TestEveryPluginOfVolcanoIsAcceptedInATier has the names of Volcano's pkg/scheduler/plugins/factory.go.

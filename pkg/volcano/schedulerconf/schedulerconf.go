@@ -1,9 +1,9 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volcanoconf reads Volcano's configuration file, volcano-scheduler.conf. It is strict: what Volcano would
+// Package schedulerconf reads Volcano's configuration file, volcano-scheduler.conf. It is strict: what Volcano would
 // silently ignore is an error here.
-package volcanoconf
+package schedulerconf
 
 import (
 	"bufio"
@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/suggest"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // sections are the keys of the file.

@@ -5,8 +5,8 @@ package profile
 
 import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // numaAware adds the plugin NUMAAware. Without a weight it filters only, as in Volcano.

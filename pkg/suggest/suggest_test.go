@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
+	"github.com/caldera-scheduler/caldera/pkg/suggest"
 )
 
 func TestUnsupported(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 func TestDecodeNetworkTopology(t *testing.T) {

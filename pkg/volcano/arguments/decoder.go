@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
+	"github.com/caldera-scheduler/caldera/pkg/suggest"
 )
 
 // decoder reads the arguments of one plugin or action.

@@ -7,8 +7,8 @@ import (
 	"math"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // extender gives the profile the questions about nodes; BatchQueue asks the others. Scores have no bounds in Volcano and

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
-	"github.com/caldera-scheduler/caldera/pkg/profile"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // TestWhatPredicatesSaysReachesThePlugins: its arguments are those of kube-scheduler's plugins.

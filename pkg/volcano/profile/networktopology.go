@@ -5,8 +5,8 @@ package profile
 
 import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // networkTopologyFactor is by how much the weight in the profile exceeds Volcano's, whose scores are 0 to 200 times that.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 func TestDecodeRescheduling(t *testing.T) {

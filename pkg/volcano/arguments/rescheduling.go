@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/suggest"
+	"github.com/caldera-scheduler/caldera/pkg/suggest"
 )
 
 // lowNodeUtilization is the only strategy there is (Volcano pkg/scheduler/plugins/rescheduling).

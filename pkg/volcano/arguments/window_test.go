@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config/arguments"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 func TestWindows(t *testing.T) {
