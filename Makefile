@@ -34,11 +34,11 @@ BUILD := go build -ldflags '$(VERSION_LDFLAGS)'
 # local control plane, which serves the tests as a child process, and upstream's harness; their own tests run without the
 # detector.
 CONTROL_PLANE := k8s.io/kubernetes/cmd/kube-apiserver/app
-CODE := ./cmd/... ./hack/... ./pkg/...
+CODE := ./cmd/... ./hack/... ./internal/... ./pkg/...
 # $(call packages,CONDITION,PATTERNS): prints the packages for which the template condition holds; $$heavy: links the API server.
 packages = go list -f '{{$$heavy := false}}{{range .Deps}}{{if eq . "$(CONTROL_PLANE)"}}{{$$heavy = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' $(2)
 
-GO_DIRS := $(wildcard cmd hack manifests pkg test)
+GO_DIRS := $(wildcard cmd hack internal manifests pkg test)
 GENERATED := manifests/crds manifests/crds-optional ':(glob)pkg/apis/config/**/zz_generated.*.go'
 GENERATOR_FLAGS := --go-header-file hack/boilerplate.go.txt --output-file
 

@@ -13,9 +13,9 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 )
 
 func main() {
-	os.Exit(cli.Run(command.New(plugins.Outside{})))
+	os.Exit(cli.Run(app.New(plugins.Outside{})))
 }

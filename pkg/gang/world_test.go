@@ -25,8 +25,8 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
-	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
 	"github.com/caldera-scheduler/caldera/pkg/policy"

@@ -14,8 +14,8 @@ import (
 	"k8s.io/component-base/metrics"
 	kubetestutil "k8s.io/component-base/metrics/testutil"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 

@@ -26,7 +26,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/reclaim"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/reload"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/resourcestrategyfit"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tasktopology"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tdm"
@@ -90,11 +89,11 @@ type Outside struct {
 	Policies map[string]engine.PolicyFactory
 }
 
-// Kit returns what makes all plugins that are not upstream's. An error tells of a name that is given twice.
-func Kit(e *engine.Engine, outside Outside) (*reload.Kit, error) {
+// All returns what makes all plugins that are not upstream's. An error tells of a name that is given twice.
+func (o Outside) All(e *engine.Engine) (runtime.Registry, error) {
 	factories := Factories(e)
-	if err := factories.Merge(outside.Plugins); err != nil {
+	if err := factories.Merge(o.Plugins); err != nil {
 		return nil, fmt.Errorf("adding plugins to the scheduler: %w", err)
 	}
-	return reload.NewKit(factories), nil
+	return factories, nil
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/tasktopology"
+	"github.com/caldera-scheduler/caldera/pkg/topology/buckets"
 )
 
 // priority is Volcano's plugin of that name: the higher PriorityClass first, and within a job the higher task priority.
@@ -38,7 +38,7 @@ func (gang) CompareJobs(a, b *Ranked) int {
 type taskTopology struct{}
 
 func (taskTopology) Arrange(job *model.Job) Arrangement {
-	buckets, err := tasktopology.Of(job)
+	buckets, err := buckets.Of(job)
 	if buckets == nil || err != nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
+	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 

@@ -23,9 +23,9 @@ import (
 	volcanoinformers "volcano.sh/apis/pkg/client/informers/externalversions"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
@@ -63,7 +63,7 @@ type cluster struct {
 // that upstream's preemption of single pods evicts are deleted before the scheduling cycle ends and not beside it, where
 // nothing could tell that it is not done yet.
 var setFeatureDefaults = sync.OnceFunc(func() {
-	command.SetFeatureDefaults()
+	app.SetFeatureDefaults()
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.SchedulerAsyncPreemption, false))
 })
 
@@ -114,7 +114,7 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 			names.BatchQueue, names.Gang)
 	}
 	c.engine.Dispatcher.Hold()
-	command.Adapt(c.engine, c.sched)
+	app.Adapt(c.engine, c.sched)
 	next := c.sched.NextEntity
 	c.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		c.asking.Store(true)

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 )
 
 // docket keeps the evictions that the API server has agreed to, until their beneficiaries have started.

@@ -26,8 +26,8 @@ import (
 	"k8s.io/klog/v2"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 )
 
 func TestMain(m *testing.M) {

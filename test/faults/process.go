@@ -22,13 +22,13 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/utils/clock"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
@@ -114,7 +114,7 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 		cancel()
 		return nil, err
 	}
-	command.Adapt(p.engine, p.sched)
+	app.Adapt(p.engine, p.sched)
 	go func() {
 		defer close(p.ended)
 		informers.StartWithContext(ctx)
@@ -206,7 +206,7 @@ func (p *process) kill(orphans bool) {
 
 // prepare starts what lives as long as the test process, which must not happen within a bubble.
 func prepare() {
-	command.SetFeatureDefaults()
+	app.SetFeatureDefaults()
 	// What a watch tells in the beginning, instead of a list, reaches handlers in the order of a map, and so the nodes the scheduler.
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{string(clientfeatures.WatchListClient): false}))
 	utilruntime.ReallyCrash = true

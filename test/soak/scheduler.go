@@ -17,8 +17,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/test/soak/monitor"
 )
 

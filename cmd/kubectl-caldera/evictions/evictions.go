@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 )
 
 // formats are the values of --output.

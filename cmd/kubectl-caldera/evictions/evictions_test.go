@@ -34,8 +34,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/evictions"
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 )
 
 const token = "secret-of-ana"

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 )
 
 const (

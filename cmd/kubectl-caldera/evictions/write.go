@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 )
 
 // write writes the decisions; with all details in the table if that is wanted.

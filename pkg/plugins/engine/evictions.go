@@ -21,10 +21,10 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	configv1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
 

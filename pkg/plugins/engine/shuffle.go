@@ -19,11 +19,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
-	"github.com/caldera-scheduler/caldera/pkg/shuffle"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/rebalance"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
@@ -49,7 +49,7 @@ type shuffling struct {
 	every time.Duration
 	// next is when its turn is; zero: at once.
 	next   time.Time
-	choose func(now time.Time, nodes []shuffle.Node, shelter *policy.Shelter) []shuffle.Choice
+	choose func(now time.Time, nodes []rebalance.Node, shelter *policy.Shelter) []rebalance.Choice
 }
 
 // newShuffler builds what the actions and tiers say of shuffle; nil when that is nothing.
@@ -84,8 +84,8 @@ func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entr
 		if len(decoded.RevocableZones) > 0 {
 			s.plugins = append(s.plugins, &shuffling{
 				every: max(shufflePause, decoded.EvictPeriod),
-				choose: func(now time.Time, nodes []shuffle.Node, shelter *policy.Shelter) []shuffle.Choice {
-					return shuffle.Vacate(decoded.RevocableZones, now, nodes, shelter)
+				choose: func(now time.Time, nodes []rebalance.Node, shelter *policy.Shelter) []rebalance.Choice {
+					return rebalance.Vacate(decoded.RevocableZones, now, nodes, shelter)
 				},
 			})
 		}
@@ -104,8 +104,8 @@ func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entr
 		s.loads = source.NewLoads(from, s.clock, &metrics)
 		s.plugins = append(s.plugins, &shuffling{
 			every: decoded.Interval, next: s.clock.Now().Add(decoded.Interval),
-			choose: func(_ time.Time, nodes []shuffle.Node, shelter *policy.Shelter) []shuffle.Choice {
-				return shuffle.Spread(&decoded.LowNodeUtilization, nodes, shelter)
+			choose: func(_ time.Time, nodes []rebalance.Node, shelter *policy.Shelter) []rebalance.Choice {
+				return rebalance.Spread(&decoded.LowNodeUtilization, nodes, shelter)
 			},
 		})
 	}
@@ -167,9 +167,9 @@ func (s *shuffler) run(ctx context.Context, e *Engine) {
 // turn is still due.
 func (s *shuffler) turn(ctx context.Context, e *Engine) {
 	now := s.clock.Now()
-	nodes := shuffle.Survey(e.State.Nodes(), e.State.Snapshot(), s.load)
+	nodes := rebalance.Survey(e.State.Nodes(), e.State.Snapshot(), s.load)
 	shelter := e.Dispatcher.Shelter(e.Evictions.World(""))
-	var chosen []shuffle.Choice
+	var chosen []rebalance.Choice
 	var took []*shuffling
 	for _, p := range s.plugins {
 		if !p.next.After(now) {
@@ -200,7 +200,7 @@ func (e *Engine) Shuffling() bool {
 }
 
 // shuffle evicts pods for nobody's sake.
-func (ev *Evictions) shuffle(ctx context.Context, chosen []shuffle.Choice) {
+func (ev *Evictions) shuffle(ctx context.Context, chosen []rebalance.Choice) {
 	d := eviction.Decision{Action: eviction.Shuffle}
 	uids := make([]types.UID, len(chosen))
 	for i, c := range chosen {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
+	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 )
 
 // question is what the tests read of a question.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/simulated"
+	"github.com/caldera-scheduler/caldera/internal/testing/simulated"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 

@@ -6,9 +6,9 @@ package networktopology
 import (
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/caldera-scheduler/caldera/pkg/hypernode"
 	"github.com/caldera-scheduler/caldera/pkg/node"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
+	"github.com/caldera-scheduler/caldera/pkg/topology/hypernode"
 )
 
 // accounts adds up what the nodes of every domain have, from one snapshot to the next: only nodes that changed are looked at. It

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/hypernode"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+	"github.com/caldera-scheduler/caldera/pkg/topology/hypernode"
 )
 
 // Build returns the plugin with a tree that does not change.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/klog/v2"
 	topology "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 
-	"github.com/caldera-scheduler/caldera/pkg/hypernode"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+	"github.com/caldera-scheduler/caldera/pkg/topology/hypernode"
 )
 
 // follower keeps the tree of HyperNodes up to date. Building it can take long, with patterns and thousands of nodes: it is done

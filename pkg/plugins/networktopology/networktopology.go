@@ -19,11 +19,11 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
-	"github.com/caldera-scheduler/caldera/pkg/hypernode"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
+	"github.com/caldera-scheduler/caldera/pkg/topology/hypernode"
 )
 
 // NetworkTopology says inside of which HyperNodes gangs are planned, and scores nodes by them.

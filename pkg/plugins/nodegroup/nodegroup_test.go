@@ -6,7 +6,7 @@ package nodegroup_test
 import (
 	"testing"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
+	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 )
 
 func TestGroups(t *testing.T) { placing.Walk(t, "groups") }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/cpuset"
 	nodeinfo "volcano.sh/apis/pkg/apis/nodeinfo/v1alpha1"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware/topology"
+	"github.com/caldera-scheduler/caldera/pkg/topology/numa"
 )
 
 // layout is what a Numatopology tells of a node.
@@ -24,8 +24,8 @@ type layout struct {
 	problem string
 	// cpuManager is the policy of the kubelet's CPU manager: "static" gives containers CPUs of their own.
 	cpuManager string
-	policy     topology.Policy
-	cpus       topology.CPUs
+	policy     numa.Policy
+	cpus       numa.CPUs
 	// free are the CPUs that no container has for itself and that are not reserved for the system.
 	free cpuset.CPUSet
 	// exclusive is how many CPUs containers have for themselves.
@@ -37,11 +37,11 @@ func read(o *nodeinfo.Numatopology) *layout {
 	l := &layout{
 		spec:       &o.Spec,
 		cpuManager: o.Spec.Policies[nodeinfo.CPUManagerPolicy],
-		policy:     topology.Policy(o.Spec.Policies[nodeinfo.TopologyManagerPolicy]),
-		cpus:       topology.CPUs{},
+		policy:     numa.Policy(o.Spec.Policies[nodeinfo.TopologyManagerPolicy]),
+		cpus:       numa.CPUs{},
 	}
 	if l.policy == "" {
-		l.policy = topology.None
+		l.policy = numa.None
 	}
 	if err := l.readCPUs(); err != nil {
 		l.problem = fmt.Sprintf("Numatopology %s cannot be read: %v", o.Name, err)
@@ -50,8 +50,8 @@ func read(o *nodeinfo.Numatopology) *layout {
 }
 
 func (l *layout) readCPUs() error {
-	if !slices.Contains(topology.Policies(), l.policy) {
-		return fmt.Errorf("spec.policies[%s] is %q, want one of %v", nodeinfo.TopologyManagerPolicy, l.policy, topology.Policies())
+	if !slices.Contains(numa.Policies(), l.policy) {
+		return fmt.Errorf("spec.policies[%s] is %q, want one of %v", nodeinfo.TopologyManagerPolicy, l.policy, numa.Policies())
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.spec.CPUDetail)) {
 		where := l.spec.CPUDetail[key]
@@ -59,14 +59,14 @@ func (l *layout) readCPUs() error {
 		if err != nil {
 			return fmt.Errorf("spec.cpuDetail has the key %q, want the number of a CPU", key)
 		}
-		if where.NUMANodeID < 0 || where.NUMANodeID > topology.HighestNUMANode {
-			return fmt.Errorf("spec.cpuDetail[%s].numa is %d, want a number from 0 to %d", key, where.NUMANodeID, topology.HighestNUMANode)
+		if where.NUMANodeID < 0 || where.NUMANodeID > numa.HighestNUMANode {
+			return fmt.Errorf("spec.cpuDetail[%s].numa is %d, want a number from 0 to %d", key, where.NUMANodeID, numa.HighestNUMANode)
 		}
-		l.cpus[int(id)] = topology.CPU{NUMA: where.NUMANodeID, Socket: where.SocketID, Core: where.CoreID}
+		l.cpus[int(id)] = numa.CPU{NUMA: where.NUMANodeID, Socket: where.SocketID, Core: where.CoreID}
 	}
 	all := l.cpus.All()
-	if count := l.cpus.Nodes().Size(); count > topology.MostNUMANodes {
-		return fmt.Errorf("spec.cpuDetail has %d NUMA nodes, at most %d are supported", count, topology.MostNUMANodes)
+	if count := l.cpus.Nodes().Size(); count > numa.MostNUMANodes {
+		return fmt.Errorf("spec.cpuDetail has %d NUMA nodes, at most %d are supported", count, numa.MostNUMANodes)
 	}
 	const field = "spec.numares[cpu].allocatable"
 	given := l.spec.NumaResMap[string(corev1.ResourceCPU)].Allocatable

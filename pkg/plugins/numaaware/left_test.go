@@ -20,17 +20,17 @@ import (
 	nodeinfo "volcano.sh/apis/pkg/apis/nodeinfo/v1alpha1"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware/topology"
+	"github.com/caldera-scheduler/caldera/pkg/topology/numa"
 )
 
 // TestWhatIsNotToldYetIsWorkedOut plays the kubelet: it gives pods CPUs in the order in which they come, and the exporter tells of the
 // first of them only. What is left must be the same however many it tells of, in whatever order the pods are listed.
 func TestWhatIsNotToldYetIsWorkedOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		policy := rapid.SampledFrom(topology.Policies()).Draw(t, "policy")
-		cpus, detail := topology.CPUs{}, map[string]nodeinfo.CPUInfo{}
+		policy := rapid.SampledFrom(numa.Policies()).Draw(t, "policy")
+		cpus, detail := numa.CPUs{}, map[string]nodeinfo.CPUInfo{}
 		for id := range 16 {
-			cpu := topology.CPU{NUMA: id % 8 / 4, Socket: id % 8 / 4, Core: id % 8}
+			cpu := numa.CPU{NUMA: id % 8 / 4, Socket: id % 8 / 4, Core: id % 8}
 			cpus[id], detail[strconv.Itoa(id)] = cpu, nodeinfo.CPUInfo{NUMANodeID: cpu.NUMA, SocketID: cpu.Socket, CoreID: cpu.Core}
 		}
 		reserved := rapid.IntRange(0, 3).Draw(t, "reserved")

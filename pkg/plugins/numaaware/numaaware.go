@@ -19,7 +19,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware/topology"
+	"github.com/caldera-scheduler/caldera/pkg/topology/numa"
 )
 
 // NUMAAware keeps pods off nodes whose topology manager would refuse them.
@@ -66,7 +66,7 @@ const stateKey fwk.StateKey = Name
 
 // demand is what a pod wants of a node.
 type demand struct {
-	Policy topology.Policy
+	Policy numa.Policy
 	Shares []share
 }
 
@@ -90,7 +90,7 @@ func (pl *NUMAAware) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	d := &demand{Policy: policyOf(pod), Shares: sharesOf(pod)}
-	if !slices.Contains(topology.Policies(), d.Policy) {
+	if !slices.Contains(numa.Policies(), d.Policy) {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			fmt.Sprintf("annotation %s is %q: use none, best-effort, restricted or single-numa-node", model.NUMAPolicyAnnotation, d.Policy))
 	}
@@ -121,7 +121,7 @@ func (pl *NUMAAware) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 
 // PreScore skips pods without a policy of their own.
 func (pl *NUMAAware) PreScore(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
-	if !guaranteed(pod) || policyOf(pod) == topology.None {
+	if !guaranteed(pod) || policyOf(pod) == numa.None {
 		return fwk.NewStatus(fwk.Skip)
 	}
 	return nil
@@ -135,7 +135,7 @@ func (pl *NUMAAware) Score(_ context.Context, state fwk.CycleState, _ *corev1.Po
 	}
 	used, reason := d.on(pl.layouts.of(info.Node().Name), info.GetPods())
 	if reason != "" { // Only where the profile does not filter by this plugin.
-		return topology.MostNUMANodes, nil
+		return numa.MostNUMANodes, nil
 	}
 	return int64(used.Size()), nil
 }

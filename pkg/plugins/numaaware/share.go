@@ -13,7 +13,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/node"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware/topology"
+	"github.com/caldera-scheduler/caldera/pkg/topology/numa"
 )
 
 // share is how many CPUs a container wants for itself.
@@ -47,16 +47,16 @@ func sharesOf(pod *corev1.Pod) []share {
 }
 
 // policyOf is the policy that a pod asks for; None when it asks for none.
-func policyOf(pod *corev1.Pod) topology.Policy {
+func policyOf(pod *corev1.Pod) numa.Policy {
 	if policy := pod.Annotations[model.NUMAPolicyAnnotation]; policy != "" {
-		return topology.Policy(policy)
+		return numa.Policy(policy)
 	}
-	return topology.None
+	return numa.None
 }
 
 // assign gives each share its CPUs, one after the other, and returns what is free then and which NUMA nodes the CPUs are on. It
 // returns the container that gets none if the policy does not admit it; what is free then does not matter.
-func (l *layout) assign(policy topology.Policy, free cpuset.CPUSet, shares []share) (left cpuset.CPUSet, used topology.Mask, refused string) {
+func (l *layout) assign(policy numa.Policy, free cpuset.CPUSet, shares []share) (left cpuset.CPUSet, used numa.Mask, refused string) {
 	for _, s := range shares {
 		cpus, ok := l.cpus.Assign(policy, free, s.CPUs)
 		if !ok {
@@ -111,7 +111,7 @@ func (l *layout) left(pods []fwk.PodInfo) cpuset.CPUSet {
 		left, _, refused := l.assign(l.policy, free, h.shares)
 		if refused != "" {
 			// It is on the node all the same.
-			left, _, refused = l.assign(topology.None, free, h.shares)
+			left, _, refused = l.assign(numa.None, free, h.shares)
 		}
 		if refused != "" {
 			return cpuset.New()

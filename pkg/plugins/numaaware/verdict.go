@@ -8,7 +8,7 @@ import (
 
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware/topology"
+	"github.com/caldera-scheduler/caldera/pkg/topology/numa"
 )
 
 // Why a node does not take a pod, in Volcano's words (pkg/scheduler/plugins/numaaware/numaaware.go).
@@ -26,16 +26,16 @@ const static = "static"
 
 // on tells on which NUMA nodes of a node the pod's CPUs would be, none if nobody decides about that, or why the node does not
 // take the pod. The layout is nil when nothing is known of the node.
-func (d *demand) on(l *layout, pods []fwk.PodInfo) (used topology.Mask, reason string) {
-	if d.Policy == topology.None {
-		if l == nil || l.problem != "" || l.cpuManager != static || l.policy == topology.None {
+func (d *demand) on(l *layout, pods []fwk.PodInfo) (used numa.Mask, reason string) {
+	if d.Policy == numa.None {
+		if l == nil || l.problem != "" || l.cpuManager != static || l.policy == numa.None {
 			return 0, ""
 		}
 	} else if reason = d.mismatch(l); reason != "" {
 		return 0, reason
 	}
 	free := l.left(pods)
-	if d.Policy != topology.None && free.IsEmpty() {
+	if d.Policy != numa.None && free.IsEmpty() {
 		return 0, noCPUs
 	}
 	_, used, refused := l.assign(l.policy, free, d.Shares)

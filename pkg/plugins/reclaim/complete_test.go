@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/simulated"
+	"github.com/caldera-scheduler/caldera/internal/testing/simulated"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 

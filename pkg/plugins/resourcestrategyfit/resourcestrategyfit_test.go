@@ -6,7 +6,7 @@ package resourcestrategyfit_test
 import (
 	"testing"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
+	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 )
 
 func TestScores(t *testing.T) { placing.Walk(t, "scores") }

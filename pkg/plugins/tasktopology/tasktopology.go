@@ -20,7 +20,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/node"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/tasktopology"
+	"github.com/caldera-scheduler/caldera/pkg/topology/buckets"
 )
 
 // TaskTopology scores nodes for the tasks of jobs whose PodGroups have annotations about their roles.
@@ -63,12 +63,12 @@ func (pl *TaskTopology) EventsToRegister(context.Context) ([]fwk.ClusterEventWit
 // stateKey is where a plan keeps how far it has come.
 const stateKey fwk.StateKey = Name
 
-type cycle struct{ *tasktopology.Progress }
+type cycle struct{ *buckets.Progress }
 
 // Clone implements fwk.StateData.
 func (c cycle) Clone() fwk.StateData { return cycle{c.Progress.Clone()} }
 
-func progressOf(state fwk.CycleState) *tasktopology.Progress {
+func progressOf(state fwk.CycleState) *buckets.Progress {
 	if data, err := state.Read(stateKey); err == nil {
 		return data.(cycle).Progress
 	}
@@ -81,7 +81,7 @@ func (pl *TaskTopology) PreFilter(_ context.Context, state fwk.CycleState, pod *
 	if job == nil {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	buckets, err := tasktopology.Of(job)
+	buckets, err := buckets.Of(job)
 	if err != nil {
 		pl.complain(job, err.Error())
 	}

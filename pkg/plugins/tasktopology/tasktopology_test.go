@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
-	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tasktopology"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
-	topology "github.com/caldera-scheduler/caldera/pkg/tasktopology"
+	topology "github.com/caldera-scheduler/caldera/pkg/topology/buckets"
 )
 
 func node(name, cpu string) *corev1.Node {

@@ -17,8 +17,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
-	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"

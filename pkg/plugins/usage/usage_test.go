@@ -16,9 +16,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
-	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
+	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/resource"

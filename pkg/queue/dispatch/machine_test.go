@@ -21,10 +21,10 @@ import (
 	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/gang/room"
-	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
+	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/hdrf"
 )

@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
+	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/queue/proportion"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )

@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/placing"
+	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 )
 
 // amounts are millicores of cpu, MiB of memory and whole GPUs.

@@ -21,13 +21,13 @@ import (
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
-func init() { command.SetFeatureDefaults() }
+func init() { app.SetFeatureDefaults() }
 
 // StartScheduler runs the scheduler with the shipped configuration until the test ends or stop is called; stop returns
 // when it has ended.
@@ -143,7 +143,7 @@ func (e *Env) build(ctx context.Context, t *testing.T, c *schedulerconfig.KubeSc
 	if err != nil {
 		t.Fatal(err)
 	}
-	command.Adapt(eng, sched)
+	app.Adapt(eng, sched)
 	e.Engine = eng
 	return func() {
 		defer broadcaster.Shutdown()

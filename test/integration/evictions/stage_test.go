@@ -21,8 +21,8 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 

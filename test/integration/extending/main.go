@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/test/integration/extending/deadline"
 	"github.com/caldera-scheduler/caldera/test/integration/extending/fewestpods"
 )
@@ -24,5 +24,5 @@ var own = plugins.Outside{
 }
 
 func main() {
-	os.Exit(cli.Run(command.New(own)))
+	os.Exit(cli.Run(app.New(own)))
 }

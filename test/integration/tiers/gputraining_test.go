@@ -19,7 +19,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/tasktopology"
+	"github.com/caldera-scheduler/caldera/pkg/topology/buckets"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
@@ -137,7 +137,7 @@ var placement = []decision{
 			s.release("plain")
 			g.Name = "apart"
 			g.Group = func(group *volcano.PodGroup) {
-				group.Annotations = map[string]string{tasktopology.AffinityAnnotation: "ps,worker", tasktopology.AntiAffinityAnnotation: "ps"}
+				group.Annotations = map[string]string{buckets.AffinityAnnotation: "ps,worker", buckets.AntiAffinityAnnotation: "ps"}
 			}
 			s.expect("apart", s.runs(g, 6), one, one, one, two, two, two)
 			members := s.Members(s.t, "apart")

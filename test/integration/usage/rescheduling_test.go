@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/caldera-scheduler/caldera/pkg/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 

@@ -14,7 +14,7 @@ import (
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/caldera-scheduler/caldera/pkg/internal/golden"
+	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/protocol"
 )

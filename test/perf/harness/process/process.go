@@ -28,9 +28,9 @@ import (
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/install"
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/command"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 )
 
 // servedWithin is how long the API server may take to serve a definition.
@@ -54,7 +54,7 @@ type Options struct {
 func Run(b *testing.B, o Options) {
 	var registry frameworkruntime.Registry
 	if o.Caldera {
-		command.SetFeatureDefaults()
+		app.SetFeatureDefaults()
 		registry = withDefinitions(caldera())
 	}
 	watched := newWatcher()

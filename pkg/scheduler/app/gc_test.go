@@ -1,0 +1,37 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"runtime"
+	"testing"
+)
+
+func TestGCPercent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live uint64
+		want int
+	}{
+		"nothing collected yet": {0, 200},
+		"small":                 {100 << 20, 200},
+		"the limit of garbage":  {250 << 20, 160},
+		"large":                 {400 << 20, 100},
+		"huge":                  {8 << 30, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := gcPercent(tc.live); got != tc.want {
+				t.Errorf("%d percent for %d bytes, want %d", got, tc.live, tc.want)
+			}
+		})
+	}
+}
+
+func TestAfterEachGC(t *testing.T) {
+	collected := make(chan struct{}, 10)
+	afterEachGC(func() { collected <- struct{}{} })
+	for range 3 {
+		runtime.GC()
+		<-collected
+	}
+}

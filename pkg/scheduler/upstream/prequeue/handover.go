@@ -1,0 +1,67 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prequeue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+)
+
+// handOver has turns begin and end between two scheduling cycles, and the dispatcher told of every cycle that fails. Upstream guarantees
+// that NextEntity is called between two cycles whatever became of the one before, and FailureHandler for each that failed, after the
+// reservation was taken back.
+func handOver(e *engine.Engine, sched *scheduler.Scheduler, l *lobby) {
+	next := sched.NextEntity
+	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		// Upstream has no other sign of leading than that it asks for its first pod.
+		e.Lead()
+		for {
+			e.Dispatcher.Between()
+			entity, err := next(logger)
+			info, single := entity.(*framework.QueuedPodInfo)
+			switch {
+			case err != nil || !single || info.Pod == nil || !e.Batch(info.Pod):
+				e.Dispatcher.Busy()
+				return entity, err
+			case e.Dispatcher.Begins(info.Pod.UID):
+				l.resume(info)
+				return entity, nil
+			}
+			l.recall(logger, info.Pod)
+		}
+	}
+	fail := sched.FailureHandler
+	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		fail(ctx, f, info, status, nominating, start)
+		if pod := info.Pod; e.Batch(pod) {
+			l.comeBack(klog.FromContext(ctx), info, status, nominating)
+			failed(e, pod, status)
+		}
+	}
+}
+
+// failed tells the dispatcher of a cycle that failed.
+func failed(e *engine.Engine, pod *corev1.Pod, status *fwk.Status) {
+	err := status.AsError()
+	if errors.Is(err, scheduler.ErrNoNodesAvailable) {
+		e.Dispatcher.NoNodes(pod.UID)
+	}
+	if status.IsRejected() {
+		err = nil
+	} else {
+		err = fmt.Errorf("scheduling pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	e.Dispatcher.Failed(pod.UID, model.JobOf(pod), err)
+}
