@@ -136,7 +136,7 @@ type row struct{ owner, key, state, test string }
 
 func rows(t *testing.T) []row {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "volcano-compat.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "volcano-compat.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestTheTableOfArgumentsIsTrue(t *testing.T) {
 		if r.state != want {
 			t.Errorf("%s %s: the table says %q, want %q", r.owner, r.key, r.state, want)
 		}
-		test, err := os.ReadFile(filepath.Join("..", "..", r.test))
+		test, err := os.ReadFile(filepath.Join("..", "..", "..", r.test))
 		if err != nil {
 			t.Errorf("%s %s: %v", r.owner, r.key, err)
 			continue
