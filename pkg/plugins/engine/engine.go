@@ -30,6 +30,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/reserve"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
@@ -42,8 +43,8 @@ type Engine struct {
 
 	// Writer is nil before Start.
 	Writer *status.Writer
-	// Evictions is nil before Start, and when no plugin evicts.
-	Evictions *Evictions
+	// Evictions is nil before Start.
+	Evictions *reserve.Keeper
 
 	options Options
 	// handle is the profile through which the engine acts; nil before Start.
@@ -222,7 +223,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Report:   writer.Waits,
 		Fault:    writer.QueueFault,
-		Release:  func(t dispatch.Trouble) { e.Evictions.release(ctx, t) },
+		Release:  func(t dispatch.Trouble) { e.release(ctx, t) },
 		Tell:     e.tellBroken,
 		Recorder: metrics.Recorder{},
 		Clock:    e.options.Clock,
@@ -302,8 +303,7 @@ func (e *Engine) run(ctx context.Context, handle fwk.Handle, groups informer.Cli
 		e.Writer.StartEvents()
 		go e.Writer.Run(ctx)
 	}
-	go e.Evictions.Executor.Run(ctx)
-	go e.Evictions.expire(ctx)
+	go e.Evictions.Run(ctx)
 	e.mu.Lock()
 	e.acting = true
 	e.animate(ctx, e.rules.Load())

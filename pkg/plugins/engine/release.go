@@ -8,34 +8,31 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/reserve"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
 // release has the members of a gang evicted that is broken. Members of which it is not known yet whether they are bound are left: the
 // gang is released again if they are.
-func (ev *Evictions) release(ctx context.Context, t dispatch.Trouble) {
-	job := ev.state.Job(t.Job)
+func (e *Engine) release(ctx context.Context, t dispatch.Trouble) {
+	job := e.State.Job(t.Job)
 	if job == nil || !job.Partial() {
 		return
 	}
 	why := brokenFor(job, t.Lasted)
-	d := eviction.Decision{Action: eviction.Release}
-	var uids []types.UID
+	var members []reserve.Departure
 	for _, task := range job.Tasks {
 		if task.Status == model.Bound || task.Status == model.Running {
-			uids = append(uids, task.UID)
-			d.Victims = append(d.Victims, ev.victim(model.Victim{Task: task, Job: job}, why))
+			members = append(members, reserve.Departure{Victim: model.Victim{Task: task, Job: job}, Why: why})
 		}
 	}
-	if len(uids) == 0 {
+	if len(members) == 0 {
 		return
 	}
-	ev.writer.Released(t.Job, len(uids), why)
-	ev.evict(ctx, d, uids)
+	e.Writer.Released(t.Job, len(members), why)
+	e.Evictions.Evict(ctx, eviction.Release, members)
 }
 
 // brokenFor says that a gang is broken, how, and for how long.

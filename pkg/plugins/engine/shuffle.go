@@ -12,18 +12,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/rebalance"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/reserve"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
@@ -178,7 +176,11 @@ func (s *shuffler) turn(ctx context.Context, e *Engine) {
 		}
 	}
 	if len(chosen) > 0 {
-		e.Evictions.shuffle(ctx, chosen)
+		departures := make([]reserve.Departure, len(chosen))
+		for i, c := range chosen {
+			departures[i] = reserve.Departure{Victim: c.Victim, Why: c.Why}
+		}
+		e.Evictions.Evict(ctx, eviction.Shuffle, departures)
 	}
 	maps.DeleteFunc(s.moved, func(_ string, at time.Time) bool { return now.Sub(at) >= source.Window })
 	for _, c := range chosen {
@@ -197,25 +199,4 @@ func (s *shuffler) turn(ctx context.Context, e *Engine) {
 func (e *Engine) Shuffling() bool {
 	s := e.rules.Load().shuffler
 	return s != nil && e.led() && !s.due().After(e.options.Clock.Now())
-}
-
-// shuffle evicts pods for nobody's sake.
-func (ev *Evictions) shuffle(ctx context.Context, chosen []rebalance.Choice) {
-	d := eviction.Decision{Action: eviction.Shuffle}
-	uids := make([]types.UID, len(chosen))
-	for i, c := range chosen {
-		uids[i] = c.Task.UID
-		d.Victims = append(d.Victims, ev.victim(c.Victim, c.Why))
-	}
-	ev.evict(ctx, d, uids)
-}
-
-// evict carries out a decision for nobody's sake.
-func (ev *Evictions) evict(ctx context.Context, d eviction.Decision, uids []types.UID) {
-	// The model first: what happened to a victim meanwhile is looked at in the end.
-	ev.state.Pipeline(nil, uids)
-	decision := ev.Ledger.Begin(ev.clock.Now(), d)
-	klog.FromContext(ctx).V(2).Info("Evicting", "action", d.Action, "pods", len(uids), "decision", decision.ID)
-	ev.Executor.Execute(decision)
-	ev.follow(model.Change{Tasks: uids})
 }

@@ -236,7 +236,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	if reason, again := pl.engine.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
 	}
-	pl.engine.Unnominate(job, plan.Placements)
+	pl.engine.Evictions.Inherit(job, plan.Placements)
 	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
 	for i, p := range plan.Placements {
 		pods[i], nodes[i] = p.Task.Pod, p.Node

@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package reserve
 
 import (
 	"maps"
@@ -41,7 +41,7 @@ func TestWhoHasToLeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := await{pods: c.awaited}.toLeave(job, c.leaving, func(uid types.UID) *model.Task {
+			got := wait{pods: c.awaited}.toLeave(job, c.leaving, func(uid types.UID) *model.Task {
 				if status, ok := c.tasks[uid]; ok {
 					return &model.Task{UID: uid, Status: status}
 				}

@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package reserve
 
 import (
 	"slices"
@@ -12,32 +12,32 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// Unnominate takes back, as far as the filters of the profiles are concerned, the room that is kept for tasks of a job
+// Inherit takes back, as far as the filters of the profiles are concerned, the room that is kept for tasks of a job
 // which are about to get a node, that one or another. A plan may give the room of a task to another one of the same job,
 // for instance one that was created after the room was made: that takes over what is kept, so that the filters let it in
 // and the room is not counted twice.
-func (e *Engine) Unnominate(job *model.Job, placements []gang.Placement) {
+func (k *Keeper) Inherit(job *model.Job, placements []gang.Placement) {
 	if job.Counts.Nominated == 0 {
 		return
 	}
 	for _, p := range placements {
 		if p.Task.Nominated != "" {
-			e.handle.DeleteNominatedPodIfExists(p.Task.Pod)
+			k.profile.DeleteNominatedPodIfExists(p.Task.Pod)
 		}
 	}
 	heirs, losers := successions(job, placements)
 	if len(losers) == 0 {
 		return
 	}
-	e.Evictions.succeed(job.Key, heirs)
+	k.waits.succeed(job.Key, heirs)
 	uids := make([]types.UID, len(losers))
 	for i, t := range losers {
 		uids[i] = t.UID
-		e.handle.DeleteNominatedPodIfExists(t.Pod)
+		k.profile.DeleteNominatedPodIfExists(t.Pod)
 	}
 	// In this order the job is never without room that is kept, which would end its decision.
-	e.State.Pipeline(heirs, nil)
-	e.State.Denominate(uids...)
+	k.state.Pipeline(heirs, nil)
+	k.state.Denominate(uids...)
 }
 
 // successions finds the tasks that are placed where room is kept for others of their job that are not placed, and those
@@ -70,19 +70,4 @@ func successions(job *model.Job, placements []gang.Placement) (heirs []model.Nom
 		}
 	}
 	return heirs, losers
-}
-
-// succeed counts tasks among those that a job was to start by a decision.
-func (ev *Evictions) succeed(key model.JobKey, heirs []model.Nomination) {
-	ev.mu.Lock()
-	defer ev.mu.Unlock()
-	a, ok := ev.awaits[key]
-	if !ok {
-		return
-	}
-	a.members = slices.Clone(a.members)
-	for _, h := range heirs {
-		a.members = append(a.members, h.UID)
-	}
-	ev.awaits[key] = a
 }

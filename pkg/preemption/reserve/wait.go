@@ -1,0 +1,187 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// wait is what a job for which room is kept waits for.
+type wait struct {
+	members []types.UID
+	// pods are those that have to leave, by UID, with the nodes they are on.
+	pods map[types.UID]string
+	// until is when they should all be gone.
+	until time.Time
+	// lapsed: the room is not kept any more; whether it was in vain shows when the job starts, or does not wait any more.
+	lapsed bool
+}
+
+// waits are the jobs for which room is kept. No method calls out with the lock held.
+type waits struct {
+	mu sync.Mutex
+	of map[model.JobKey]wait
+}
+
+func (w *waits) get(key model.JobKey) (wait, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found, ok := w.of[key]
+	return found, ok
+}
+
+// join has a job wait for more than it does already.
+func (w *waits) join(key model.JobKey, more wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, ok := w.of[key]; ok {
+		more.members = append(more.members, before.members...)
+		maps.Copy(more.pods, before.pods)
+		more.until = later(more.until, before.until)
+	}
+	w.of[key] = more
+}
+
+// succeed counts tasks among those that a job was to start by a decision.
+func (w *waits) succeed(key model.JobKey, heirs []model.Nomination) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found, ok := w.of[key]
+	if !ok {
+		return
+	}
+	found.members = slices.Clone(found.members)
+	for _, h := range heirs {
+		found.members = append(found.members, h.UID)
+	}
+	w.of[key] = found
+}
+
+func (w *waits) lapse(key model.JobKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if found, ok := w.of[key]; ok {
+		found.pods, found.until, found.lapsed = nil, time.Time{}, true
+		w.of[key] = found
+	}
+}
+
+func (w *waits) end(key model.JobKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.of, key)
+}
+
+// overdue returns the jobs whose victims should have been gone by a time. A job that gets turns has found out by then.
+func (w *waits) overdue(by time.Time) []model.JobKey {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var keys []model.JobKey
+	for key, found := range w.of {
+		if !found.until.After(by) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, model.JobKey.Compare)
+	return keys
+}
+
+// wait has a job wait for the victims of a statement, and for what leaves its nodes anyway.
+func (k *Keeper) wait(key model.JobKey, st gang.Statement, now time.Time) {
+	w := wait{pods: map[types.UID]string{}, until: now}
+	nodes := map[string]bool{}
+	for _, p := range st.Placements {
+		w.members = append(w.members, p.Task.UID)
+		nodes[p.Node] = true
+	}
+	for _, v := range st.Victims {
+		w.pods[v.Task.UID] = v.Task.Node
+		w.until = later(w.until, now.Add(model.GracePeriod(v.Task.Pod)))
+	}
+	for _, l := range k.state.Leaving() {
+		if nodes[l.Node] {
+			w.pods[l.UID] = l.Node
+			w.until = later(w.until, l.Until)
+		}
+	}
+	w.until = w.until.Add(k.timeout)
+	k.waits.join(key, w)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Awaited says how many pods have yet to leave for a job for which room is kept, and until when that is believed. When
+// none is left, or the time is over, and the job still does not fit, the room does not help.
+func (k *Keeper) Awaited(job *model.Job) (left int, until time.Time) {
+	now := k.clock.Now()
+	w, ok := k.waits.get(job.Key)
+	if !ok {
+		k.adopt(job, now)
+		w, _ = k.waits.get(job.Key)
+	}
+	if now.Before(w.until) {
+		nodes := k.profile.SnapshotSharedLister().NodeInfos()
+		for uid, node := range w.toLeave(job, k.state.Leaving(), k.state.Task) {
+			if info, err := nodes.Get(node); err == nil && onNode(info, uid) {
+				left++
+			}
+		}
+	}
+	return left, w.until
+}
+
+// adopt has a job for which a process before this kept room wait for what leaves that room. Whom that process evicted would have gone for
+// nothing otherwise.
+func (k *Keeper) adopt(job *model.Job, now time.Time) {
+	var st gang.Statement
+	for _, t := range job.Tasks {
+		if t.Nominated != "" {
+			st.Placements = append(st.Placements, gang.Placement{Task: t, Node: t.Nominated})
+		}
+	}
+	k.wait(job.Key, st, now)
+}
+
+// toLeave are the pods that have to leave for a job, by UID, with their nodes, unless they have left since. Besides those
+// that it waited for from the beginning these are all that leave the nodes where room is kept for it: room on the same
+// nodes may have been made for others since, and until their victims have left both those and the others count there.
+// Who was spared stays, and is not waited for.
+func (w wait) toLeave(job *model.Job, leaving []model.Leaving, task func(types.UID) *model.Task) map[types.UID]string {
+	kept := map[string]bool{}
+	for _, t := range job.Tasks {
+		if t.Nominated != "" {
+			kept[t.Nominated] = true
+		}
+	}
+	pods := map[types.UID]string{}
+	for uid, node := range w.pods {
+		if t := task(uid); t == nil || t.Completed() || t.Status == model.Releasing {
+			pods[uid] = node
+		}
+	}
+	for _, l := range leaving {
+		if kept[l.Node] {
+			pods[l.UID] = l.Node
+		}
+	}
+	return pods
+}
+
+func onNode(info fwk.NodeInfo, uid types.UID) bool {
+	return slices.ContainsFunc(info.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == uid })
+}
