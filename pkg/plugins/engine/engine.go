@@ -30,6 +30,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/preemption"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/reserve"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/status"
@@ -45,6 +46,8 @@ type Engine struct {
 	Writer *status.Writer
 	// Evictions is nil before Start.
 	Evictions *reserve.Keeper
+	// Preemption is nil before Start.
+	Preemption *preemption.Preemption
 
 	options Options
 	// handle is the profile through which the engine acts; nil before Start.
@@ -228,6 +231,7 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 		Recorder: metrics.Recorder{},
 		Clock:    e.options.Clock,
 	})
+	e.Preemption = &preemption.Preemption{Dispatcher: e.Dispatcher, Keeper: e.Evictions, Outside: e, Clock: e.options.Clock}
 	writer.FollowQueues(e.queueFacts)
 	e.State.Witness(e.lag.notify)
 	e.State.Observe(e.Dispatcher.Notify)

@@ -4,37 +4,44 @@
 package reclaim
 
 import (
+	"errors"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
+	"github.com/google/go-cmp/cmp"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
-	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/preemption"
 )
 
-// TestNobodyIsEvictedByARefusalInDoubt: where the turn cannot be repeated any more, the job has another one soon.
-func TestNobodyIsEvictedByARefusalInDoubt(t *testing.T) {
+// TestWhatAnAttemptTells: a reason of its own replaces that of the refusal, with the time that goes with it; else the earlier time counts.
+func TestWhatAnAttemptTells(t *testing.T) {
 	t.Parallel()
-	clock := clocktesting.NewFakeClock(time.Now())
-	e := engine.NewWith(engine.Options{Clock: clock})
-	e.Dispatcher = dispatch.New(dispatch.Config{Clock: clock})
-	pl, pod := &Reclaim{engine: e}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "lead"}}
-	soon, sooner := clock.Now().Add(doubtPause), clock.Now().Add(doubtPause/2)
+	noRoom := model.Reason{Kind: model.NotEnoughResources, Message: "insufficient cpu"}
+	waits := model.Reason{Kind: model.WaitingForVictims, Message: "2 pods have yet to leave"}
+	soon, later := time.Unix(1000, 0), time.Unix(2000, 0)
+	kept := noRoom
+	kept.Detail = "reclaim: nobody is above its due; preempt: nobody is less urgent"
 	for name, c := range map[string]struct {
-		doubted     bool
-		again, want time.Time
+		again   time.Time
+		outcome preemption.Outcome
+		want    model.Reason
+		at      time.Time
 	}{
-		"in doubt":                         {doubted: true, want: soon},
-		"in doubt, and tried again anyway": {doubted: true, again: sooner, want: sooner},
-		"certain":                          {},
+		"nothing":                            {again: later, want: noRoom, at: later},
+		"a time that is before the other":    {again: later, outcome: preemption.Outcome{Again: soon}, want: noRoom, at: soon},
+		"a time that is after the other":     {again: soon, outcome: preemption.Outcome{Again: later}, want: noRoom, at: soon},
+		"a reason of its own, with its time": {again: soon, outcome: preemption.Outcome{Reason: waits, Again: later}, want: waits, at: later},
+		"why nobody is evicted": {
+			outcome: preemption.Outcome{Why: errors.Join(errors.New("reclaim: nobody is above its due"), errors.New("preempt: nobody is less urgent"))},
+			want:    kept,
+		},
 	} {
-		refusal := &gang.Refusal{Doubted: func() bool { return c.doubted }, Again: c.again}
-		if off := pl.putOff(pod, refusal); off != c.doubted || refusal.Repeated || !refusal.Again.Equal(c.want) {
-			t.Errorf("%s: put off: %t, repeated: %t, again at %s, want %s", name, off, refusal.Repeated, refusal.Again, c.want)
+		refusal := &gang.Refusal{Reason: noRoom, Again: c.again}
+		tell(refusal, c.outcome)
+		if diff := cmp.Diff(c.want, refusal.Reason); diff != "" || !refusal.Again.Equal(c.at) {
+			t.Errorf("%s: again at %s, want %s; reason (-want,+got):\n%s", name, refusal.Again, c.at, diff)
 		}
 	}
 }
