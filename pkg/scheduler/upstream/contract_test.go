@@ -130,11 +130,11 @@ func fingerprints(t *testing.T, pkg, dir string, names []string) []string {
 	declared := declarations(t, dir)
 	lines := make([]string, len(names))
 	for i, name := range names {
-		print := "is missing"
+		mark := "is missing"
 		if text, ok := declared[name]; ok {
-			print = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16]
+			mark = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16]
 		}
-		lines[i] = fmt.Sprintf("%s.%s %s", pkg, name, print)
+		lines[i] = fmt.Sprintf("%s.%s %s", pkg, name, mark)
 	}
 	return lines
 }
@@ -218,12 +218,12 @@ func TestEveryMethodOfWhatIsWrappedIsDecidedOn(t *testing.T) {
 		{"../../plugins/gangpreemption", "GangPreemption", reflect.TypeFor[preemption.Interface]()},
 	} {
 		declared := declarations(t, w.dir)
-		for i := range w.of.NumMethod() {
+		for method := range w.of.Methods() {
 			how := "passed on"
-			if _, ok := declared[w.wrapper+"."+w.of.Method(i).Name]; ok {
+			if _, ok := declared[w.wrapper+"."+method.Name]; ok {
 				how = "its own"
 			}
-			got = append(got, fmt.Sprintf("%s: %s.%s: %s", w.wrapper, w.of, w.of.Method(i).Name, how))
+			got = append(got, fmt.Sprintf("%s: %s.%s: %s", w.wrapper, w.of, method.Name, how))
 		}
 	}
 	wantFile(t, "methods.txt", got, "Decide for each new method whether the wrapper has to have its own, then run this test with -rewrite.")
