@@ -11,6 +11,7 @@ SHELL := bash
 BIN := _output/bin
 IMAGE ?= caldera-scheduler:dev
 TOOL := go tool -modfile=tools/go.mod
+GOVULNCHECK := v1.9.0
 
 # Binaries are static; only the race detector needs cgo. One setting for building, vetting and linting also means that
 # they share compiled packages.
@@ -125,6 +126,10 @@ generate: ## Write generated files again: CRDs, and deep copies, conversions and
 verify: verify-format verify-generated verify-modules ## Check everything but behaviour: format, generated files, modules, vet, lint
 	go vet ./...
 	$(MAKE) --no-print-directory lint
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for known weaknesses in what is called of dependencies; asks the Go vulnerability database
+	go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./cmd/... ./pkg/...
 
 .PHONY: verify-format
 verify-format:
