@@ -378,7 +378,7 @@ func (e *evictor) why() string {
 	return "evictions would not make enough room; kept: " + summarize(e.kept)
 }
 
-// summarize renders counted reasons: "3: one, 2: another".
+// summarize renders counted reasons: "3 because one, 2 because another".
 func summarize(counts map[string]int) string {
 	const most = 3
 	reasons := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {

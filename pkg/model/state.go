@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// State is the live model. Its writers are the informers (API truth) and the Gang plugin (Assume, Forget); each write
-// is idempotent by UID, so the order of events does not matter. Every write returns what it changed and passes the
-// same to the observers, after the lock is released.
+// State is the live model. Its writers are the informers (API truth), the plugin Gang (Assume, Forget), and who makes room (Pipeline, Spare,
+// ClearNominations). Each write is idempotent by UID, so the order of events does not matter. Every write returns what it changed and
+// passes the same to the observers, after the lock is released.
 type State struct {
 	// mu guards everything below. It is never held while calling out.
 	mu sync.RWMutex
