@@ -30,10 +30,10 @@ func MayFit(job *model.Job, totals model.Totals) bool {
 	return listed(model.LeastSum(fitting, must), totals.Allocatable).Exceeding(totals.Idle()) == nil
 }
 
-// Outsized reports whether a job cannot start however empty the nodes are: too many of its pods ask for more than the largest node has.
+// NeverFits reports whether a job cannot start however empty the nodes are: too many of its pods ask for more than the largest node has.
 // A job whose pods are not all there is not judged yet. It never says so of a job that a plan would place on empty nodes; a device that
 // no node lists is left to the plan.
-func Outsized(job *model.Job, totals model.Totals) bool {
+func NeverFits(job *model.Job, totals model.Totals) bool {
 	if totals.Nodes == 0 || job.Counts.Total() < job.Min() {
 		return false
 	}

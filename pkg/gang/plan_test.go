@@ -345,7 +345,7 @@ func TestMayFitNeverRefusesWhatAPlanAccepts(t *testing.T) {
 		}
 		w := newWorld(t, shapes, running)
 		job := w.job(g)
-		if plan := w.plan(t, job); len(plan.Placements) > 0 && (!gang.MayFit(job, w.state.Totals()) || gang.Outsized(job, w.state.Totals())) {
+		if plan := w.plan(t, job); len(plan.Placements) > 0 && (!gang.MayFit(job, w.state.Totals()) || gang.NeverFits(job, w.state.Totals())) {
 			r.Fatalf("a plan places %d tasks of a job that may not fit", len(plan.Placements))
 		}
 	})

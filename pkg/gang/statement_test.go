@@ -322,7 +322,7 @@ func TestEvictCountsOnWhoLeaves(t *testing.T) {
 	}
 	// A pod that should have been gone long ago is not counted on.
 	until.Time = now.Add(-time.Hour)
-	w.state.Denominate(slices.Collect(maps.Keys(uids(kept)))...)
+	w.state.ClearNominations(slices.Collect(maps.Keys(uids(kept)))...)
 	for _, p := range leaving.pods {
 		w.state.UpsertPod(p)
 	}

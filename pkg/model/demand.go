@@ -86,7 +86,7 @@ func (j *Job) Claim() resource.Vector {
 // Inqueue is the claim of a job that was admitted and has not placed all of its minimum; nil for others, and for one that can start on no
 // node: what was promised to it is of no use to it, and held against others would keep them waiting for good.
 func (j *Job) Inqueue() resource.Vector {
-	if !j.Admitted || j.Outsized || j.Over() || j.Counts.Total() > 0 && j.Counts.ByStatus[Pending] == 0 {
+	if !j.Admitted || j.NeverFits || j.Over() || j.Counts.Total() > 0 && j.Counts.ByStatus[Pending] == 0 {
 		return nil
 	}
 	return j.Claim()

@@ -76,8 +76,8 @@ func (s *State) Pipeline(nominations []Nomination, victims []types.UID) Change {
 	})
 }
 
-// Denominate takes back the room that is kept for tasks.
-func (s *State) Denominate(uids ...types.UID) Change {
+// ClearNominations takes back the room that is kept for tasks.
+func (s *State) ClearNominations(uids ...types.UID) Change {
 	return s.write(func(c *Change) {
 		for _, uid := range uids {
 			if t := s.task(uid); t != nil && t.Nominated != "" {

@@ -65,7 +65,7 @@ func TestPipeline(t *testing.T) {
 	}
 	s.Spare("victim")
 	check("too late to spare", model.Releasing, "node-0")
-	s.Denominate("waiting", "unknown")
+	s.ClearNominations("waiting", "unknown")
 	check("given up", model.Releasing, "")
 }
 
@@ -119,7 +119,7 @@ func TestRoomKeptByAnotherProcess(t *testing.T) {
 	}
 	// Once given up it is not taken up again from what the API server still says.
 	s.Lead()
-	s.Denominate("p")
+	s.ClearNominations("p")
 	s.UpsertPod(p.DeepCopy())
 	if task := s.Task("p"); task.Nominated != "" {
 		t.Errorf("room is kept on %q again", task.Nominated)

@@ -227,9 +227,9 @@ type Job struct {
 	Start Start
 	// Admitted: the job has been let into its queue (Volcano's enqueue) and may have turns.
 	Admitted bool
-	// Outsized: the job cannot start however empty the nodes are. The state does not say so; it is for those to set who compare jobs
+	// NeverFits: the job cannot start however empty the nodes are. The state does not say so; it is for those to set who compare jobs
 	// with nodes.
-	Outsized bool
+	NeverFits bool
 	// Stalled: the job was let in, and nodes have refused it for long, or it has failed. The state does not say so either.
 	Stalled bool
 	// Piecemeal: the job, a gang that is Partial, may place its missing members one after the other, as they fit. The state does not say so

@@ -96,8 +96,8 @@ type evictions struct {
 	// courts are those of all actions there are.
 	courts    []*court
 	claimants []claimant
-	// shelter has the guards that are asked when nobody is to have the room.
-	shelter court
+	// protection has the guards that are asked when nobody is to have the room.
+	protection court
 	// completion is how broken gangs give way.
 	completion court
 	// starvers are those of the first tier that has any; starved: that tier has been read.
@@ -165,7 +165,7 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 		}
 	}
 	if p.Enabled(config.EnableVictim) {
-		e.shelter.protect(policy)
+		e.protection.protect(policy)
 	}
 	if p.Enabled(config.EnablePreemptable) || p.Enabled(config.EnableReclaimable) {
 		e.completion.protect(policy)

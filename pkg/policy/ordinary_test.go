@@ -20,7 +20,7 @@ func TestOrdinaryPodsTakeWhatTheGangGuardGives(t *testing.T) {
 		d := crowd(t)
 		d.args.Tiers = []config.Tier{{Plugins: []config.TierPlugin{switched(config.PluginGang)}}}
 		set, state := d.make(t, nil, nil)
-		shelter := set.Shelter(policy.EvictionWorld{Now: epoch})
+		protection := set.Protection(policy.EvictionWorld{Now: epoch})
 		for _, key := range d.keys {
 			job := state.Job(key)
 			var on []*model.Task
@@ -35,15 +35,15 @@ func TestOrdinaryPodsTakeWhatTheGangGuardGives(t *testing.T) {
 			}
 			spare := map[*model.Task]bool{}
 			for _, task := range set.Ordinary(epoch, nil).Spare(job, on) {
-				if why := shelter.NeededBy(model.Victim{Task: task, Job: job}); why != "" {
+				if why := protection.NeededBy(model.Victim{Task: task, Job: job}); why != "" {
 					t.Fatalf("%s may go: %s", task.UID, why)
 				}
-				shelter.Take(model.Victim{Task: task, Job: job})
+				protection.Take(model.Victim{Task: task, Job: job})
 				spare[task] = true
 				spared++
 			}
 			for _, task := range on {
-				if !spare[task] && shelter.NeededBy(model.Victim{Task: task, Job: job}) == "" {
+				if !spare[task] && protection.NeededBy(model.Victim{Task: task, Job: job}) == "" {
 					t.Fatalf("%s may not go, though it is surplus still", task.UID)
 				}
 			}

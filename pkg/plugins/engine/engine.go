@@ -216,20 +216,20 @@ func (e *Engine) build(ctx context.Context, handle framework.Framework) error {
 	e.warnOfPreemption(logger)
 	e.Evictions = e.newEvictions(handle, writer)
 	e.Dispatcher = dispatch.New(dispatch.Config{
-		State:    e.State,
-		Rules:    rules.forDispatch(),
-		MayFit:   gang.MayFit,
-		Outsized: gang.Outsized,
-		Checks:   e.checks,
-		Lead:     func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
-		Activate: func(pods []*corev1.Pod) []dispatch.Standing { return e.activate(logger, pods) },
-		Settle:   func(members []types.UID, bind bool) { settle(handle, members, bind) },
-		Report:   writer.Waits,
-		Fault:    writer.QueueFault,
-		Release:  func(t dispatch.Trouble) { e.release(ctx, t) },
-		Tell:     e.tellBroken,
-		Recorder: metrics.Recorder{},
-		Clock:    e.options.Clock,
+		State:     e.State,
+		Rules:     rules.forDispatch(),
+		MayFit:    gang.MayFit,
+		NeverFits: gang.NeverFits,
+		Checks:    e.checks,
+		Lead:      func(job *model.Job) *model.Task { return e.Arrange(job).Order.Lead(job) },
+		Activate:  func(pods []*corev1.Pod) []dispatch.Standing { return e.activate(logger, pods) },
+		Settle:    func(members []types.UID, bind bool) { settle(handle, members, bind) },
+		Report:    writer.Waits,
+		Fault:     writer.QueueFault,
+		Release:   func(t dispatch.Trouble) { e.release(ctx, t) },
+		Tell:      e.tellBroken,
+		Recorder:  metrics.Recorder{},
+		Clock:     e.options.Clock,
 	})
 	e.Preemption = &preemption.Preemption{Dispatcher: e.Dispatcher, Keeper: e.Evictions, Outside: e, Clock: e.options.Clock}
 	writer.FollowQueues(e.queueFacts)

@@ -47,7 +47,7 @@ type shuffling struct {
 	every time.Duration
 	// next is when its turn is; zero: at once.
 	next   time.Time
-	choose func(now time.Time, nodes []rebalance.Node, shelter *policy.Shelter) []rebalance.Choice
+	choose func(now time.Time, nodes []rebalance.Node, protection *policy.Protection) []rebalance.Choice
 }
 
 // newShuffler builds what the actions and tiers say of shuffle; nil when that is nothing.
@@ -82,8 +82,8 @@ func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entr
 		if len(decoded.RevocableZones) > 0 {
 			s.plugins = append(s.plugins, &shuffling{
 				every: max(shufflePause, decoded.EvictPeriod),
-				choose: func(now time.Time, nodes []rebalance.Node, shelter *policy.Shelter) []rebalance.Choice {
-					return rebalance.Vacate(decoded.RevocableZones, now, nodes, shelter)
+				choose: func(now time.Time, nodes []rebalance.Node, protection *policy.Protection) []rebalance.Choice {
+					return rebalance.Vacate(decoded.RevocableZones, now, nodes, protection)
 				},
 			})
 		}
@@ -102,8 +102,8 @@ func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entr
 		s.loads = source.NewLoads(from, s.clock, &metrics)
 		s.plugins = append(s.plugins, &shuffling{
 			every: decoded.Interval, next: s.clock.Now().Add(decoded.Interval),
-			choose: func(_ time.Time, nodes []rebalance.Node, shelter *policy.Shelter) []rebalance.Choice {
-				return rebalance.Spread(&decoded.LowNodeUtilization, nodes, shelter)
+			choose: func(_ time.Time, nodes []rebalance.Node, protection *policy.Protection) []rebalance.Choice {
+				return rebalance.Spread(&decoded.LowNodeUtilization, nodes, protection)
 			},
 		})
 	}
@@ -166,12 +166,12 @@ func (s *shuffler) run(ctx context.Context, e *Engine) {
 func (s *shuffler) turn(ctx context.Context, e *Engine) {
 	now := s.clock.Now()
 	nodes := rebalance.Survey(e.State.Nodes(), e.State.Snapshot(), s.load)
-	shelter := e.Dispatcher.Shelter(e.Evictions.World(""))
+	protection := e.Dispatcher.Protection(e.Evictions.World(""))
 	var chosen []rebalance.Choice
 	var took []*shuffling
 	for _, p := range s.plugins {
 		if !p.next.After(now) {
-			chosen = append(chosen, p.choose(now, nodes, shelter)...)
+			chosen = append(chosen, p.choose(now, nodes, protection)...)
 			took = append(took, p)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 //
 // Source: Volcano pkg/scheduler/plugins/rescheduling/low_node_utilization.go. There a load that is not known is 0 percent, what
 // the nodes with little use have left is one sum, pods that ask for nothing are all evicted, and nobody looks for a place.
-func Spread(by *arguments.LowNodeUtilization, nodes []Node, shelter *policy.Shelter) []Choice {
+func Spread(by *arguments.LowNodeUtilization, nodes []Node, protection *policy.Protection) []Choice {
 	var low, high []*place
 	for i := range nodes {
 		switch p := placeOf(&nodes[i], by); {
@@ -37,14 +37,14 @@ func Spread(by *arguments.LowNodeUtilization, nodes []Node, shelter *policy.Shel
 		running := slices.SortedFunc(slices.Values(from.Running), lessNeeded)
 		for _, v := range running {
 			why := from.shortOf(v.Task)
-			if why == "" || tied(v.Task) || shelter.Protects(v) != "" || shelter.NeededBy(v) != "" {
+			if why == "" || tied(v.Task) || protection.Protects(v) != "" || protection.NeededBy(v) != "" {
 				continue
 			}
 			i := slices.IndexFunc(low, func(to *place) bool { return to.takes(v.Task, from) })
 			if i < 0 {
 				continue
 			}
-			shelter.Take(v)
+			protection.Take(v)
 			from.lose(v.Task)
 			low[i].gain(v.Task)
 			chosen = append(chosen, Choice{Victim: v, Why: why, To: low[i].Name})

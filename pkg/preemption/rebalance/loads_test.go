@@ -90,7 +90,7 @@ func TestWhoIsMoved(t *testing.T) {
 			if tc.by != nil {
 				by = tc.by
 			}
-			got := names(rebalance.Spread(by, tc.world.nodes(), tc.world.shelter(guards()...)))
+			got := names(rebalance.Spread(by, tc.world.nodes(), tc.world.protection(guards()...)))
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("moved (-want,+got)\n%s", diff)
 			}
@@ -109,7 +109,7 @@ func TestGuardsThatAreSwitchedOffProtectNobody(t *testing.T) {
 	for i := range plugins {
 		plugins[i].Switches = map[config.Switch]bool{config.EnableVictim: false}
 	}
-	if got := names(rebalance.Spread(&usual, w.nodes(), w.shelter(plugins...))); len(got) != 1 {
+	if got := names(rebalance.Spread(&usual, w.nodes(), w.protection(plugins...))); len(got) != 1 {
 		t.Errorf("moved %v, want one pod", got)
 	}
 }
@@ -117,7 +117,7 @@ func TestGuardsThatAreSwitchedOffProtectNobody(t *testing.T) {
 func TestWhyAPodIsMoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld().loaded("a", 10, 10).loaded("c", 30, 90.4).pods("web", "c", 1, 1)
-	got := rebalance.Spread(&usual, w.nodes(), w.shelter())
+	got := rebalance.Spread(&usual, w.nodes(), w.protection())
 	const want = "rescheduling: 90% of the memory of node c is in use, and 70% is the target"
 	if len(got) != 1 || got[0].Why != want {
 		t.Errorf("moved %+v, want one because %q", got, want)

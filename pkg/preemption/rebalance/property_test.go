@@ -54,7 +54,7 @@ func TestNobodyIsMovedInVain(t *testing.T) {
 			CPU: percent(t, "low cpu", int(target.CPU)), Memory: percent(t, "low memory", int(target.Memory)),
 		}}
 		nodes := w.nodes()
-		chosen := rebalance.Spread(by, nodes, w.shelter(guards()...))
+		chosen := rebalance.Spread(by, nodes, w.protection(guards()...))
 		left := map[string]arguments.Utilization{}
 		ready := map[model.JobKey]int{}
 		var cores, memory float64
@@ -87,7 +87,7 @@ func TestNobodyIsMovedInVain(t *testing.T) {
 		if cores > room.CPU+slack || memory > room.Memory+slack {
 			t.Fatalf("%g percent of cores and %g of memory are moved, and there is room for %+v", cores, memory, room)
 		}
-		if again := rebalance.Spread(by, w.nodes(), w.shelter(guards()...)); !slices.Equal(names(again), names(chosen)) {
+		if again := rebalance.Spread(by, w.nodes(), w.protection(guards()...)); !slices.Equal(names(again), names(chosen)) {
 			t.Fatalf("moved %v, and then %v", names(chosen), names(again))
 		}
 	})
@@ -123,7 +123,7 @@ func TestNoMoreLeaveThanTheirJobsAllow(t *testing.T) {
 			}
 		}
 		gone := map[string]int{}
-		for _, c := range rebalance.Vacate(zones, now, w.nodes(), w.shelter(guards()...)) {
+		for _, c := range rebalance.Vacate(zones, now, w.nodes(), w.protection(guards()...)) {
 			if zoneOf[c.Task.Node] != "closed" {
 				t.Fatalf("%s goes from %s, which is in zone %q", c.Task.Pod.Name, c.Task.Node, zoneOf[c.Task.Node])
 			}

@@ -109,8 +109,8 @@ func (w *world) nodes() []rebalance.Node {
 	})
 }
 
-// shelter is the protection by plugins in a tier.
-func (w *world) shelter(plugins ...config.TierPlugin) *policy.Shelter {
+// protection is the protection by plugins in a tier.
+func (w *world) protection(plugins ...config.TierPlugin) *policy.Protection {
 	set, err := policy.Compile(&config.BatchQueueArgs{Tiers: []config.Tier{{Plugins: plugins}}})
 	if err != nil {
 		panic(err)
@@ -119,7 +119,7 @@ func (w *world) shelter(plugins ...config.TierPlugin) *policy.Shelter {
 		set.SetJob(job.Key, job)
 	}
 	set.Update()
-	return set.Shelter(policy.EvictionWorld{Now: now, Budgets: w.state.Budgets})
+	return set.Protection(policy.EvictionWorld{Now: now, Budgets: w.state.Budgets})
 }
 
 // guards are all plugins that protect.

@@ -19,7 +19,7 @@ import (
 // to stay, because the node is not its to use; its PodGroup can say how many have to stay, by volcano.sh/jdb-min-available.
 // Nodes of zones without a window are left alone. Source: Volcano pkg/scheduler/plugins/tdm/tdm.go; there the pods of a job are
 // chosen in no order.
-func Vacate(zones map[string]arguments.Window, now time.Time, nodes []Node, shelter *policy.Shelter) []Choice {
+func Vacate(zones map[string]arguments.Window, now time.Time, nodes []Node, protection *policy.Protection) []Choice {
 	byJob := map[model.JobKey][]Choice{}
 	for i := range nodes {
 		zone := nodes[i].Labels[model.RevocableZoneKey]
@@ -35,11 +35,11 @@ func Vacate(zones map[string]arguments.Window, now time.Time, nodes []Node, shel
 	var chosen []Choice
 	for _, key := range slices.SortedFunc(maps.Keys(byJob), model.JobKey.Compare) {
 		all := byJob[key]
-		slices.SortFunc(all, func(a, b Choice) int { return shelter.Compare(a.Task, b.Task) })
+		slices.SortFunc(all, func(a, b Choice) int { return protection.Compare(a.Task, b.Task) })
 		left := all[0].Job.EvictableAtOnce()
 		for _, c := range all {
-			if left > 0 && shelter.Protects(c.Victim) == "" {
-				shelter.Take(c.Victim)
+			if left > 0 && protection.Protects(c.Victim) == "" {
+				protection.Take(c.Victim)
 				chosen = append(chosen, c)
 				left--
 			}

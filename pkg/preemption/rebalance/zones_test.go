@@ -46,7 +46,7 @@ func TestWhoLeavesRevocableNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := sorted(rebalance.Vacate(zones, now, tc.world.nodes(), tc.world.shelter(guards()...)))
+			got := sorted(rebalance.Vacate(zones, now, tc.world.nodes(), tc.world.protection(guards()...)))
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("evicted (-want,+got)\n%s", diff)
 			}
@@ -80,7 +80,7 @@ func jobLabel(name string) func(*corev1.Pod) {
 func TestWhyAPodLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld().node("n", labelled(model.RevocableZoneKey, "night")).pods("web", "n", 1, 1)
-	got := rebalance.Vacate(map[string]arguments.Window{"night": {Start: 22 * time.Hour, End: 6 * time.Hour}}, now, w.nodes(), w.shelter())
+	got := rebalance.Vacate(map[string]arguments.Window{"night": {Start: 22 * time.Hour, End: 6 * time.Hour}}, now, w.nodes(), w.protection())
 	const want = "tdm: revocable zone night of node n is usable at 22:00-6:00 only"
 	if len(got) != 1 || got[0].Why != want {
 		t.Errorf("evicted %+v, want one because %q", got, want)

@@ -37,7 +37,7 @@ func (k *Keeper) Inherit(job *model.Job, placements []gang.Placement) {
 	}
 	// In this order the job is never without room that is kept, which would end its decision.
 	k.state.Pipeline(heirs, nil)
-	k.state.Denominate(uids...)
+	k.state.ClearNominations(uids...)
 }
 
 // successions finds the tasks that are placed where room is kept for others of their job that are not placed, and those

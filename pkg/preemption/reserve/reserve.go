@@ -123,7 +123,7 @@ func (k *Keeper) Abandon(key model.JobKey) {
 		}
 	}
 	if len(uids) > 0 {
-		k.state.Denominate(uids...)
+		k.state.ClearNominations(uids...)
 	}
 }
 
@@ -197,7 +197,7 @@ func (k *Keeper) expireAdopted() {
 	for _, t := range k.state.Nominated() {
 		if _, known := k.waits.get(t.Job); !known {
 			k.profile.DeleteNominatedPodIfExists(t.Pod)
-			k.state.Denominate(t.UID)
+			k.state.ClearNominations(t.UID)
 		}
 	}
 }

@@ -133,11 +133,11 @@ func (d *Dispatcher) Ordinary() *policy.Ordinary {
 	return d.cfg.Policies.Ordinary(d.cfg.Clock.Now(), d.lapses())
 }
 
-// Shelter tells whom the policies protect from being evicted for nobody's sake.
-func (d *Dispatcher) Shelter(world policy.EvictionWorld) *policy.Shelter {
+// Protection tells whom the policies protect from being evicted for nobody's sake.
+func (d *Dispatcher) Protection(world policy.EvictionWorld) *policy.Protection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.cfg.Policies.Shelter(world)
+	return d.cfg.Policies.Protection(world)
 }
 
 func (d *Dispatcher) appellant(lead types.UID) *model.Job {

@@ -129,7 +129,7 @@ func TestRoomThatMayNotComeIsNotTaken(t *testing.T) {
 		d.want()
 		// A search that is given up is one event.
 		d.Hold()
-		d.state.Denominate("urgent-0", "urgent-1")
+		d.state.ClearNominations("urgent-0", "urgent-1")
 		d.state.Spare("low-3")
 		d.Step()
 		d.want("urgent-0")

@@ -45,7 +45,7 @@ func crowd(b *testing.B, jobs int, capacity config.TierPlugin) *Dispatcher {
 	state := model.NewState()
 	state.AddScheduler("volcano")
 	d := New(Config{
-		State: state, Rules: Rules{Policies: policies}, MayFit: gang.MayFit, Outsized: gang.Outsized, Checks: func(string) room.Checks { return room.Checks{Resources: true} }, Clock: clock.RealClock{}, Recorder: silent{},
+		State: state, Rules: Rules{Policies: policies}, MayFit: gang.MayFit, NeverFits: gang.NeverFits, Checks: func(string) room.Checks { return room.Checks{Resources: true} }, Clock: clock.RealClock{}, Recorder: silent{},
 		Lead:   gang.TaskOrder(func(_, _ *model.Task) int { return 0 }).Lead,
 		Report: func(model.JobKey, model.Reason, uint64) {}, Fault: func(*model.Queue, model.Reason) {},
 	})

@@ -100,8 +100,8 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 			HalfTimeout: halfTimeout, BrokenTimeout: brokenTimeout, ReleaseLost: args.ReleaseLost,
 			Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		},
-		MayFit:   gang.MayFit,
-		Outsized: gang.Outsized,
+		MayFit:    gang.MayFit,
+		NeverFits: gang.NeverFits,
 		Checks: func(string) room.Checks {
 			return room.Checks{Resources: true, Affinity: true, Taints: true, Unschedulable: true}
 		},

@@ -50,8 +50,8 @@ type Config struct {
 	MayFit func(*model.Job, model.Totals) bool
 	// Checks are the filters of a scheduler's profile that say which nodes have places for a pod.
 	Checks func(scheduler string) room.Checks
-	// Outsized reports whether a job cannot start however empty the nodes are.
-	Outsized func(*model.Job, model.Totals) bool
+	// NeverFits reports whether a job cannot start however empty the nodes are.
+	NeverFits func(*model.Job, model.Totals) bool
 	// Lead is the task of a job whose pod leads its turn; nil when no task may be placed.
 	Lead func(*model.Job) *model.Task
 	// Activate moves pods to the scheduler's active queue, and tells which of them are not there then.

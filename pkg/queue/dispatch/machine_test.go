@@ -103,7 +103,7 @@ func newMachine() *machine {
 	}
 	m.state.AddScheduler("volcano")
 	m.d = New(Config{
-		State: m.state, Rules: machineRules(), MayFit: gang.MayFit, Outsized: gang.Outsized, Clock: clock.RealClock{}, Recorder: m,
+		State: m.state, Rules: machineRules(), MayFit: gang.MayFit, NeverFits: gang.NeverFits, Clock: clock.RealClock{}, Recorder: m,
 		Checks:   func(string) room.Checks { return room.Checks{Resources: true} },
 		Lead:     gang.TaskOrder(func(_, _ *model.Task) int { return 0 }).Lead,
 		Activate: m.activate,

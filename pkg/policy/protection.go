@@ -10,27 +10,27 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// Shelter tells whom policies protect from the action shuffle, which evicts for nobody's sake: as of when it was made, and
+// Protection tells whom policies protect from the action shuffle, which evicts for nobody's sake: as of when it was made, and
 // with what was taken since. It is not safe for concurrent use, but does not look at the Set any more.
 //
 // In Volcano nobody protects from shuffle, and pdb even has all pods evicted that its budgets allow
 // (pkg/scheduler/actions/shuffle/shuffle.go, VictimTasks is a union).
-type Shelter struct {
+type Protection struct {
 	trial *Trial
 	taken map[types.UID]bool
 }
 
-// Shelter returns the protection by the plugins whose switch enableVictim is on. Of the world it looks at budgets, at refused
+// Protection returns the protection by the plugins whose switch enableVictim is on. Of the world it looks at budgets, at refused
 // evictions and at the time.
-func (s *Set) Shelter(w EvictionWorld) *Shelter {
+func (s *Set) Protection(w EvictionWorld) *Protection {
 	t := newTrial(&s.evictions, s.orders, config.Shuffle, &model.Job{}, w)
-	t.court, t.bestEffort, t.accounts = &s.evictions.shelter, false, s.book.Copy()
-	return &Shelter{trial: t, taken: map[types.UID]bool{}}
+	t.court, t.bestEffort, t.accounts = &s.evictions.protection, false, s.book.Copy()
+	return &Protection{trial: t, taken: map[types.UID]bool{}}
 }
 
 // Protects says why a running task stays, in a short phrase; empty when it may go as far as the minimum of its gang does not
 // matter.
-func (s *Shelter) Protects(v model.Victim) string {
+func (s *Protection) Protects(v model.Victim) string {
 	if s.taken[v.Task.UID] {
 		return "it goes already"
 	}
@@ -48,7 +48,7 @@ func (s *Shelter) Protects(v model.Victim) string {
 
 // NeededBy says why the other tasks of its job cannot do without a task, in a short phrase; empty when they can, when there are
 // none, or when nobody asks.
-func (s *Shelter) NeededBy(v model.Victim) string {
+func (s *Protection) NeededBy(v model.Victim) string {
 	if !s.trial.court.gangs || v.Job.Counts.Total() == 1 {
 		return ""
 	}
@@ -56,10 +56,10 @@ func (s *Shelter) NeededBy(v model.Victim) string {
 }
 
 // Take counts a task as gone.
-func (s *Shelter) Take(v model.Victim) {
+func (s *Protection) Take(v model.Victim) {
 	s.taken[v.Task.UID] = true
 	s.trial.Take(v)
 }
 
 // Compare is the order in which the tasks of one job go: negative when a goes first.
-func (s *Shelter) Compare(a, b *model.Task) int { return s.trial.compareLeaving(a, b) }
+func (s *Protection) Compare(a, b *model.Task) int { return s.trial.compareLeaving(a, b) }

@@ -34,10 +34,10 @@ func (d *Dispatcher) head(key model.JobKey) *model.Job {
 	if job == nil {
 		return nil
 	}
-	w, outsized := d.jobs[key], d.cfg.Outsized(job, d.nodes)
+	w, outsized := d.jobs[key], d.cfg.NeverFits(job, d.nodes)
 	if stalled := w != nil && w.stalled; stalled || outsized || key == d.completer {
 		marked := *job
-		marked.Outsized, marked.Stalled, marked.Piecemeal = outsized, stalled, key == d.completer
+		marked.NeverFits, marked.Stalled, marked.Piecemeal = outsized, stalled, key == d.completer
 		return &marked
 	}
 	return job
@@ -54,7 +54,7 @@ func (d *Dispatcher) measure() {
 		return
 	}
 	for key, w := range d.jobs {
-		if d.cfg.Outsized(w.job.Job, d.nodes) != w.job.Outsized {
+		if d.cfg.NeverFits(w.job.Job, d.nodes) != w.job.NeverFits {
 			d.changed[key] = true
 		}
 	}
