@@ -93,10 +93,19 @@ func (w *world) complaint() string {
 			return fmt.Sprintf("%s waits though %d more pods of %d cores fit: %v", l.Name, need, l.Cores, room)
 		}
 	}
+	if w.s.Capability > 0 {
+		return w.keptOut()
+	}
 	if w.s.Conf == "queues" {
 		return cmp.Or(w.docket.inVain(), w.allFit(room))
 	}
 	return ""
+}
+
+// exists reports whether there is anything of a job.
+func (w *world) exists(job string) bool {
+	_, err := w.api.Get(groups, namespace, job)
+	return err == nil || slices.ContainsFunc(w.pods(), func(p *corev1.Pod) bool { return p.Labels[jobLabel] == job })
 }
 
 // untold says what PodGroups say that is not so, or do not say; empty if nothing.

@@ -19,9 +19,9 @@ import (
 // moodyName names the plugin moody.
 const moodyName = "Moody"
 
-// moody is a plugin that refuses nothing. It takes its time if the scenario is drowsy: else no simulated time would pass in a scheduling cycle,
+// moody is a plugin that mostly refuses nothing. It takes its time if the scenario is drowsy: else no simulated time would pass in a scheduling cycle,
 // and nothing would ever happen in the middle of one. It does not heed its context, as many do not. And it errs over pods of some jobs, as an
-// extender does that went down.
+// extender does that went down. Only who is unwelcome is refused by each node, after a while.
 type moody struct{ line *line }
 
 var (
@@ -51,6 +51,10 @@ func (moody) Name() string { return moodyName }
 
 // Filter implements fwk.FilterPlugin.
 func (m moody) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if pod.Annotations[unwelcome] != "" {
+		time.Sleep(refusing)
+		return fwk.NewStatus(fwk.Unschedulable, "not here")
+	}
 	m.line.doze("whether " + pod.Name + " may go to " + node.Node().Name)
 	return fwk.AsStatus(m.line.errs(pod.Labels[jobLabel], m.line.phase() == dispatch.Placing))
 }

@@ -127,7 +127,11 @@ func newPlay(s *scenario, conf *schedulerconfig.KubeSchedulerConfiguration) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p := &playing{s: s, conf: conf, world: world, wire: newWire(s, api.Server()), placed: map[types.UID]string{}, restart: time.Now()}
+	granted, err := granted()
+	if err != nil {
+		return nil, err
+	}
+	p := &playing{s: s, conf: conf, world: world, wire: newWire(s, api.Server(), granted), placed: map[types.UID]string{}, restart: time.Now()}
 	p.wire.vetoes, p.wire.errs, p.wire.evicts = world.veto, world.errs, world.evicted
 	p.events = slices.Clone(s.Events)
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.At - b.At) })
@@ -186,13 +190,21 @@ func (p *playing) step(began time.Time) string {
 		return err.Error()
 	}
 	p.world.work()
-	if failure := p.wire.hammered(); failure != "" {
-		return failure
+	return cmp.Or(
+		p.wire.misused(), p.world.docket.judge(), p.world.overcommitted(p.placed), p.world.overpromised(), p.world.overlooked(), p.idlers(),
+	)
+}
+
+// idlers says what a process that does not lead remembers; empty if it is nothing.
+func (p *playing) idlers() string {
+	for _, process := range p.processes {
+		if !closed(process.leading) {
+			if complaint := process.remembers(p.world.exists); complaint != "" {
+				return complaint
+			}
+		}
 	}
-	if failure := p.world.docket.judge(); failure != "" {
-		return failure
-	}
-	return p.world.overcommitted(p.placed)
+	return ""
 }
 
 // pass lets time go by. What waits for the scheduler to be in the middle of something happens as soon as it is.
@@ -260,7 +272,7 @@ func (p *playing) complaint() string {
 		return complaint
 	}
 	engine := p.processes[i].engine
-	return cmp.Or(p.world.untold(), p.world.differs(engine.State), p.world.miscounts(engine.Dispatcher.Figures()))
+	return cmp.Or(p.world.untold(), p.processes[i].remembers(p.world.exists), p.world.differs(engine.State), p.world.miscounts(engine.Dispatcher.Figures()))
 }
 
 // acting is which process acts; negative if none does.

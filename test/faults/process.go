@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
@@ -59,6 +61,16 @@ tiers:
   - name: proportion
   - name: nodeorder
 `,
+	// A queue that lets nobody in beyond what it may hold, whoever is stuck.
+	"capped": `
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: proportion
+`,
 }
 
 // configOf reads a configuration.
@@ -67,7 +79,27 @@ func configOf(conf string) (*schedulerconfig.KubeSchedulerConfiguration, error) 
 	if !ok {
 		return nil, fmt.Errorf("conf is %q: there is no such configuration", conf)
 	}
-	return profile.Read(conf, []byte(text), profile.Only)
+	read, err := profile.Read(conf, []byte(text), profile.Only)
+	if err == nil && conf == "capped" {
+		err = noGuests(read)
+	}
+	return read, err
+}
+
+// noGuests has what was promised to jobs that wait lent to nobody.
+func noGuests(conf *schedulerconfig.KubeSchedulerConfiguration) error {
+	found := false
+	for _, profile := range conf.Profiles {
+		for _, plugin := range profile.PluginConfig {
+			if args, ok := plugin.Args.(*config.BatchQueueArgs); ok {
+				args.StalledAfter, found = metav1.Duration{}, true
+			}
+		}
+	}
+	if !found {
+		return errors.New("the configuration has no BatchQueueArgs")
+	}
+	return nil
 }
 
 // process is a scheduler that runs: all of the real one but its command line, its HTTP endpoints and what it records as events.
@@ -76,6 +108,8 @@ type process struct {
 	engine *engine.Engine
 	sched  *scheduler.Scheduler
 	cancel context.CancelFunc
+	// fresh is what its parts remember before they have seen anything.
+	fresh map[string]census
 	// leading is closed when it begins to act, lost when it is no longer to, ended when nothing of it runs.
 	leading, lost, ended chan struct{}
 }
@@ -115,6 +149,7 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 		return nil, err
 	}
 	app.Adapt(p.engine, p.sched)
+	p.fresh = p.census()
 	go func() {
 		defer close(p.ended)
 		informers.StartWithContext(ctx)
@@ -213,6 +248,8 @@ func prepare() {
 	// The other handlers space errors out by a clock that is not the bubble's.
 	utilruntime.ErrorHandlers = nil
 	metrics.Register(nobody{})
+	_, err := granted()
+	utilruntime.Must(err)
 }
 
 // nobody has no queues: those of the bubbles come and go.

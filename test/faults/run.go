@@ -209,6 +209,11 @@ func (f *found) unseen() []string {
 			can[kind+" at "+request] = true
 		}
 	}
+	// They were read before.
+	rights, _ := writingRights()
+	for _, right := range rights {
+		can[right] = true
+	}
 	for _, seen := range []map[string]int{f.Seen, f.During, f.Turns} {
 		for what := range seen {
 			delete(can, what)

@@ -26,11 +26,15 @@ type scenario struct {
 	// Standby: there are two schedulers, of which one leads.
 	Standby bool `json:"standby,omitempty"`
 	// Drowsy: a plugin of the scheduler takes its time; see drowsy.
-	Drowsy bool     `json:"drowsy,omitempty"`
-	Nodes  []node   `json:"nodes"`
-	Jobs   []job    `json:"jobs"`
-	Events []event  `json:"events"`
-	Faults []outage `json:"faults"`
+	Drowsy bool `json:"drowsy,omitempty"`
+	// NoSubresource: the status of PodGroups is written with the whole object, as where their definition has no subresource for it. Volcano's has none.
+	NoSubresource bool `json:"noSubresource,omitempty"`
+	// Capability is how many cores a queue may hold; 0: as many as there are.
+	Capability int      `json:"capability,omitempty"`
+	Nodes      []node   `json:"nodes"`
+	Jobs       []job    `json:"jobs"`
+	Events     []event  `json:"events"`
+	Faults     []outage `json:"faults"`
 }
 
 // node is a node of so many cores.
@@ -59,11 +63,12 @@ type job struct {
 
 // The ways in which jobs can never run.
 const (
-	noClaim  = "claim"  // its pods name a resource claim that does not exist
-	noVolume = "volume" // they name a volume claim that does not exist
-	noNode   = "node"   // no node has the label they select
-	gated    = "gate"   // they have a scheduling gate that nobody opens
-	tooLarge = "large"  // they ask for more than can be counted
+	noClaim   = "claim"     // its pods name a resource claim that does not exist
+	noVolume  = "volume"    // they name a volume claim that does not exist
+	noNode    = "node"      // no node has the label they select
+	gated     = "gate"      // they have a scheduling gate that nobody opens
+	tooLarge  = "large"     // they ask for more than can be counted
+	unwelcome = "unwelcome" // each node refuses them, which takes a while to find out
 )
 
 var hopeless = []string{noClaim, noVolume, noNode, gated, tooLarge}
@@ -166,8 +171,14 @@ const trouble = 3 * time.Minute
 
 // draw makes a scenario of a seed. Each draws its own mix: most of them have a few kinds of trouble, and not all.
 func draw(seed uint64) *scenario {
+	switch seed % 16 {
+	case 5:
+		return drawCapped(seed)
+	case 11:
+		return drawBusy(seed)
+	}
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
-	s := &scenario{Seed: seed, Conf: []string{"plain", "queues"}[r.IntN(2)], Slow: r.IntN(3) == 0, Standby: r.IntN(4) == 0}
+	s := &scenario{Seed: seed, Conf: []string{"plain", "queues"}[r.IntN(2)], Slow: r.IntN(3) == 0, Standby: r.IntN(4) == 0, NoSubresource: seed%10 == 3}
 	for i := range 2 + r.IntN(4) {
 		s.Nodes = append(s.Nodes, node{Name: fmt.Sprintf("node-%d", i), Cores: 2 + r.IntN(7)})
 	}
@@ -355,8 +366,8 @@ func (j *job) check() error {
 	switch {
 	case j.Size < 1 || j.Min < 0 || j.Cores < 1:
 		return fmt.Errorf("has size %d, min %d and cores %d: the first and the last must be at least 1, min at least 0", j.Size, j.Min, j.Cores)
-	case j.Stuck != "" && !slices.Contains(hopeless, j.Stuck):
-		return fmt.Errorf("has stuck %q: use one of %v, or nothing", j.Stuck, hopeless)
+	case j.Stuck != "" && j.Stuck != unwelcome && !slices.Contains(hopeless, j.Stuck):
+		return fmt.Errorf("has stuck %q: use one of %v, %s, or nothing", j.Stuck, hopeless, unwelcome)
 	}
 	return nil
 }
@@ -390,7 +401,12 @@ func (s *scenario) prompt() bool {
 
 // moody reports whether the scheduler has the plugin moody.
 func (s *scenario) moody() bool {
-	return s.Drowsy || slices.ContainsFunc(s.Events, func(e event) bool { return e.Kind == pluginErrs })
+	return s.Drowsy || s.busy() || slices.ContainsFunc(s.Events, func(e event) bool { return e.Kind == pluginErrs })
+}
+
+// busy reports whether there are jobs that seem to fit and that each node refuses.
+func (s *scenario) busy() bool {
+	return slices.ContainsFunc(s.Jobs, func(j job) bool { return j.Stuck == unwelcome })
 }
 
 // String says what is in a scenario.

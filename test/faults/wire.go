@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/rights"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
@@ -40,7 +42,9 @@ var errCut = errors.New("connection reset by peer")
 type wire struct {
 	s      *scenario
 	server *memory.Server
-	began  time.Time
+	// granted is what the scheduler may ask for.
+	granted rights.Rules
+	began   time.Time
 	// dozing is told the moment at which a drowsy scheduler begins to take its time, and when somebody is evicted, if anybody listens.
 	dozing chan string
 	// vetoes says why the API server refuses a request, if it does; errs says why a plugin errs over a pod, if it does. Evicts is told whom the API
@@ -55,6 +59,8 @@ type wire struct {
 	sent, arrived, hits, during map[string]int
 	// healed: nothing fails any more.
 	healed bool
+	// forbidden is the first request that the scheduler had no right to make; empty if there was none.
+	forbidden string
 	// second counts what has been asked of each object since the last look.
 	second map[string]int
 	// watches are those that are on, the oldest first: in that order they break.
@@ -65,9 +71,9 @@ type wire struct {
 	trace trace
 }
 
-func newWire(s *scenario, server *memory.Server) *wire {
+func newWire(s *scenario, server *memory.Server, granted rights.Rules) *wire {
 	return &wire{
-		s: s, server: server, began: time.Now(), dozing: make(chan string),
+		s: s, server: server, granted: granted, began: time.Now(), dozing: make(chan string),
 		sent: map[string]int{}, arrived: map[string]int{}, hits: map[string]int{}, during: map[string]int{}, second: map[string]int{},
 		stalled: map[string]time.Time{},
 	}
@@ -119,6 +125,9 @@ func (l *line) moment() string {
 }
 
 const (
+	// wholeGroup is how the status of a PodGroup is written whose definition has no subresource for it. The status is all that it says.
+	wholeGroup = "patch podgroups"
+
 	binds  = "create pods/binding"
 	evicts = "create pods/eviction"
 )
@@ -191,6 +200,9 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	kind := kindOf(info)
+	if !l.allowed(info) {
+		l.forbid(kind)
+	}
 	object, body, err := describe(r, info, kind)
 	if err != nil {
 		return nil, err
@@ -207,7 +219,11 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	// What has arrived is carried out, whether or not anybody waits for the answer.
-	response, err := l.server.RoundTrip(r.Clone(context.WithoutCancel(r.Context())))
+	carried := r.Clone(context.WithoutCancel(r.Context()))
+	if l.s.NoSubresource && kind == wholeGroup {
+		carried.URL.Path += "/status"
+	}
+	response, err := l.server.RoundTrip(carried)
 	if err != nil {
 		return nil, err
 	}
@@ -330,13 +346,23 @@ func (l *line) note(what string) {
 // during names that something happened at a moment.
 func during(what, moment string) string { return what + " while " + moment }
 
+// forbid notes that a request was made that the scheduler has no right to.
+func (w *wire) forbid(kind string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forbidden = cmp.Or(w.forbidden, kind)
+}
+
 // mostASecond is how often the same may be asked of an object in a second, by all processes together; client-go repeats some requests.
 const mostASecond = 20
 
-// hammered says what has been asked of an object too often since the last look, a second ago; empty if nothing was.
-func (w *wire) hammered() string {
+// misused says what has been asked that may not be, or of an object too often since the last look, a second ago; empty if nothing was.
+func (w *wire) misused() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.forbidden != "" {
+		return fmt.Sprintf("the scheduler has no right to %s, and asked for that", w.forbidden)
+	}
 	worst := ""
 	for object, times := range w.second {
 		if times > mostASecond && (worst == "" || times > w.second[worst]) {
@@ -382,6 +408,9 @@ func (l *line) refuse(r *http.Request, info *request.RequestInfo, fault string) 
 		return memory.Refuse(r, apierrors.NewTooManyRequests("too many requests, please try again later", 1))
 	case conflicted:
 		return memory.Refuse(r, apierrors.NewConflict(resource, info.Name, errors.New("the object has been modified")))
+	}
+	if l.s.NoSubresource && kindOf(info) == wholeGroup+"/status" {
+		return memory.Refuse(r, apierrors.NewNotFound(resource, info.Name))
 	}
 	if err := l.vetoes(info); err != nil {
 		return memory.Refuse(r, err)

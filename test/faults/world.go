@@ -75,6 +75,9 @@ type life struct {
 	// it was last on no node; 0 if it was not.
 	whole, half bool
 	started     int
+	// phase is what its PodGroup said at the last look, fits is since when there has been room for it; zero if there is none.
+	phase volcano.PodGroupPhase
+	fits  time.Time
 	// groupBack is when its PodGroup comes back; zero if it is not away.
 	groupBack time.Time
 }
@@ -109,7 +112,11 @@ func newWorld(s *scenario, api *memory.API) (*world, error) {
 }
 
 func (w *world) addQueue(name string) error {
-	return w.api.Add(&volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: volcano.QueueSpec{Weight: 1}, Status: volcano.QueueStatus{State: volcano.QueueStateOpen}})
+	q := &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: volcano.QueueSpec{Weight: 1}, Status: volcano.QueueStatus{State: volcano.QueueStateOpen}}
+	if name == cappedQueue && w.s.Capability > 0 {
+		q.Spec.Capability = cores(w.s.Capability)
+	}
+	return w.api.Add(q)
 }
 
 // created is when the PodGroup of a job was; ok is false if there is none.
@@ -526,6 +533,8 @@ func podObject(l *life, index, made int) *corev1.Pod {
 		p.Spec.NodeSelector = map[string]string{"nobody": "has"}
 	case gated:
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "nobody.opens/this"}}
+	case unwelcome:
+		p.Annotations[unwelcome] = "true"
 	case tooLarge:
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("5Ei")
 	}

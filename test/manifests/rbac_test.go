@@ -4,21 +4,18 @@
 package manifests_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
-	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/caldera-scheduler/caldera/internal/testing/rights"
 )
 
 const systemNamespace = "caldera-system"
 
 func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
-	everywhere, inNamespace := grantedRules(t, "rbac")
+	rules := granted(t, "rbac")
 	cases := map[string]struct {
 		// verbs, space-separated, on resource[/subresource][.group][ name].
 		verbs, on string
@@ -69,9 +66,8 @@ func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			rules := slices.Concat(inNamespace[tc.namespace], everywhere)
 			for verb := range strings.FieldsSeq(tc.verbs) {
-				if got := rbac.RulesAllow(attributes(verb, tc.on, tc.namespace), rules...); got == tc.refused {
+				if got := rules.Allow(attributes(verb, tc.on, tc.namespace)); got == tc.refused {
 					t.Errorf("%s %s: allowed is %t", verb, tc.on, got)
 				}
 			}
@@ -81,75 +77,24 @@ func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
 
 // TestDeviceShareMayWriteWhichCardsAPodHas with the role that is applied for it only.
 func TestDeviceShareMayWriteWhichCardsAPodHas(t *testing.T) {
-	everywhere, _ := grantedRules(t, "rbac", "rbac-optional")
-	if !rbac.RulesAllow(attributes("patch", "pods", "team"), everywhere...) {
+	rules := granted(t, "rbac", "rbac-optional")
+	if !rules.Allow(attributes("patch", "pods", "team")) {
 		t.Error("patch pods is refused")
 	}
 	for _, verb := range []string{"create", "update"} {
-		if rbac.RulesAllow(attributes(verb, "pods", "team"), everywhere...) {
+		if rules.Allow(attributes(verb, "pods", "team")) {
 			t.Errorf("%s pods is allowed", verb)
 		}
 	}
 }
 
-// grantedRules follows every binding from the scheduler's service account to rules in the files of some directories, and
-// fails where a name on the way does not exist.
-func grantedRules(t *testing.T, dirs ...string) (everywhere []rbacv1.PolicyRule, inNamespace map[string][]rbacv1.PolicyRule) {
+func granted(t *testing.T, dirs ...string) rights.Rules {
 	t.Helper()
-	var all []runtime.Object
-	for _, dir := range dirs {
-		all = append(all, loadAll(t, dir)...)
+	rules, err := rights.Granted(dirs...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	accounts := map[string]bool{}
-	for _, object := range all {
-		accounts[id(t, object)] = true
-	}
-	checkSubjects := func(binding runtime.Object, subjects []rbacv1.Subject) {
-		for _, s := range subjects {
-			if !accounts[s.Kind+" "+s.Namespace+"/"+s.Name] {
-				t.Errorf("%s: no subject %v", id(t, binding), s)
-			}
-		}
-	}
-	clusterRoles, roles := knownRoles(all)
-	inNamespace = map[string][]rbacv1.PolicyRule{}
-	for _, binding := range only[*rbacv1.ClusterRoleBinding](all) {
-		checkSubjects(binding, binding.Subjects)
-		rules, ok := clusterRoles[binding.RoleRef.Name]
-		if !ok || binding.RoleRef.Kind != "ClusterRole" {
-			t.Errorf("%s: no role %v", binding.Name, binding.RoleRef)
-		}
-		everywhere = append(everywhere, rules...)
-	}
-	for _, binding := range only[*rbacv1.RoleBinding](all) {
-		checkSubjects(binding, binding.Subjects)
-		rules, ok := roles[binding.Namespace+"/"+binding.RoleRef.Name]
-		if !ok || binding.RoleRef.Kind != "Role" {
-			t.Errorf("%s: no role %v", binding.Name, binding.RoleRef)
-		}
-		inNamespace[binding.Namespace] = append(inNamespace[binding.Namespace], rules...)
-	}
-	return everywhere, inNamespace
-}
-
-// knownRoles returns the rules of our roles and of those that every API server creates, by name and by namespace/name.
-func knownRoles(all []runtime.Object) (clusterRoles, roles map[string][]rbacv1.PolicyRule) {
-	clusterRoles, roles = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
-	for _, role := range bootstrappolicy.ClusterRoles() {
-		clusterRoles[role.Name] = role.Rules
-	}
-	for namespace, created := range bootstrappolicy.NamespaceRoles() {
-		for _, role := range created {
-			roles[namespace+"/"+role.Name] = role.Rules
-		}
-	}
-	for _, role := range only[*rbacv1.ClusterRole](all) {
-		clusterRoles[role.Name] = role.Rules
-	}
-	for _, role := range only[*rbacv1.Role](all) {
-		roles[role.Namespace+"/"+role.Name] = role.Rules
-	}
-	return clusterRoles, roles
+	return rules
 }
 
 func attributes(verb, on, namespace string) authorizer.Attributes {
