@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // folders are the folders beside this file that hold a plugin: those whose package exports the constant Name. The others
@@ -56,7 +56,7 @@ func declares(constants *ast.GenDecl, name string) bool {
 
 // A folder is named after its plugin, so two plugins of one name, and a plugin that nobody listed, leave a folder over.
 func TestEveryPluginIsListed(t *testing.T) {
-	made := slices.Sorted(maps.Keys(plugins.Registry(engine.New())))
+	made := slices.Sorted(maps.Keys(plugins.Registry(core.New())))
 	if diff := cmp.Diff(made, slices.Sorted(slices.Values(names.All))); diff != "" {
 		t.Errorf("names of plugins (-registry,+names)\n%s", diff)
 	}

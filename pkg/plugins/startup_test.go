@@ -26,7 +26,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // start builds a scheduler from a configuration file, as the command does, and returns why it would not start.
@@ -49,7 +49,7 @@ func startWith(ctx context.Context, t *testing.T, file string) error {
 		profile.NewRecorderFactory(events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})),
 		scheduler.WithKubeConfig(&rest.Config{Host: server.URL}),
 		scheduler.WithProfiles(object.(*schedulerconfig.KubeSchedulerConfiguration).Profiles...),
-		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(engine.New())),
+		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(core.New())),
 	)
 	return err
 }

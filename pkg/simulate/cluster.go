@@ -23,9 +23,9 @@ import (
 	volcanoinformers "volcano.sh/apis/pkg/client/informers/externalversions"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
@@ -42,7 +42,7 @@ type cluster struct {
 	receipts *receipts
 	core     informers.SharedInformerFactory
 	groups   volcanoinformers.SharedInformerFactory
-	engine   *engine.Engine
+	engine   *core.Engine
 	sched    *scheduler.Scheduler
 	// asking: the scheduling loop has finished with the pod before, and asks for the next.
 	asking  atomic.Bool
@@ -86,7 +86,7 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 	c.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
 	groups.VolcanoInformers = tap.Volcano(c.groups, c.receipts.between)
 	c.core = scheduler.NewInformerFactory(kube, 0, nil)
-	c.engine = engine.NewWith(engine.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, Policies: o.Outside.Policies})
+	c.engine = core.NewWith(core.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, Policies: o.Outside.Policies})
 	config := o.Config
 	registry := plugins.Registry(c.engine)
 	if err := registry.Merge(plugins.Joining(c.engine, o.Outside.Plugins)); err != nil {

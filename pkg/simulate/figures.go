@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Figures are the numbers of queues and jobs at one moment.
@@ -71,7 +71,7 @@ func (a Amounts) MarshalJSON() ([]byte, error) {
 }
 
 // figuresOf returns the figures as they are now. It is the only place that knows where they come from.
-func figuresOf(e *engine.Engine) Figures {
+func figuresOf(e *core.Engine) Figures {
 	figures := Figures{Queues: map[string]QueueFigures{}, JobShares: map[string]float64{}}
 	queues, shares := e.Dispatcher.Figures(), e.Dispatcher.Shares()
 	names := resourcesOf(e)
@@ -89,7 +89,7 @@ func figuresOf(e *engine.Engine) Figures {
 }
 
 // resourcesOf returns the resources that the cluster has.
-func resourcesOf(e *engine.Engine) []corev1.ResourceName {
+func resourcesOf(e *core.Engine) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for _, a := range e.State.Totals().Allocatable {
 		if a.Value > 0 {

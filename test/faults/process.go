@@ -27,10 +27,10 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
@@ -105,7 +105,7 @@ func noGuests(conf *schedulerconfig.KubeSchedulerConfiguration) error {
 // process is a scheduler that runs: all of the real one but its command line, its HTTP endpoints and what it records as events.
 type process struct {
 	line   *line
-	engine *engine.Engine
+	engine *core.Engine
 	sched  *scheduler.Scheduler
 	cancel context.CancelFunc
 	// fresh is what its parts remember before they have seen anything.
@@ -119,7 +119,7 @@ type process struct {
 func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, name string, election bool) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{
-		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: engine.NewWith(engine.Options{Clock: late{}}), cancel: cancel,
+		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: core.NewWith(core.Options{Clock: late{}}), cancel: cancel,
 		leading: make(chan struct{}), lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	p.line.phase, p.line.plans = p.phase, p.plans

@@ -41,8 +41,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	caldera "github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
@@ -109,7 +109,7 @@ type world struct {
 	topologies []apiruntime.Object
 	// queues are those besides the default one.
 	queues []*model.Queue
-	engine *engine.Engine
+	engine *core.Engine
 }
 
 // queue reads a queue. With affinity=none it has none at all, with no list one that is empty.
@@ -258,7 +258,7 @@ func (w *world) framework(t *testing.T) (framework.Framework, error) {
 
 	metrics.Register()
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // Fake API servers do not stream lists.
-	e := engine.NewWith(engine.Options{Groups: w.groups()})
+	e := core.NewWith(core.Options{Groups: w.groups()})
 	w.engine = e
 	told := topologies(e.State)
 	e.State.AddScheduler("volcano")

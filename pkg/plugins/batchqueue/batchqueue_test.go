@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // TestPodsHaveOneOrder: there is none in which two pods change places by chance.
 func TestPodsHaveOneOrder(t *testing.T) {
-	pl := &BatchQueue{engine: engine.New()}
+	pl := &BatchQueue{engine: core.New()}
 	queued := func(uid types.UID, priority int32, after time.Duration) *framework.QueuedPodInfo {
 		info, err := framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PodSpec{Priority: &priority}})
 		if err != nil {

@@ -31,7 +31,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/deviceshare"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 const lock = "hamivgpu"
@@ -70,7 +70,7 @@ func start(t *testing.T, change func(*config.DeviceShareArgs), pods ...*corev1.P
 		c.check(err)
 	}
 	c.factory = informers.NewSharedInformerFactory(c.client, 0)
-	e := engine.New()
+	e := core.New()
 	e.State.Observe(func(model.Change) { c.changes++ })
 	args := &config.DeviceShareArgs{Mode: config.DeviceVGPU}
 	change(args)
@@ -375,11 +375,11 @@ func TestWhatTheFactoryRefuses(t *testing.T) {
 		"mode: Required value: write GPUNumber, GPUSharing or VGPU": {},
 		"nodeLock: Forbidden: only mode VGPU has it; remove it":     {Mode: config.DeviceGPUNumber, NodeLock: true},
 	} {
-		if _, err := deviceshare.New(engine.New())(t.Context(), obj, c); err == nil || err.Error() != want {
+		if _, err := deviceshare.New(core.New())(t.Context(), obj, c); err == nil || err.Error() != want {
 			t.Errorf("error is %v, want %q", err, want)
 		}
 	}
-	if _, err := deviceshare.New(engine.New())(t.Context(), &config.BinpackArgs{}, c); err == nil || err.Error() != "want args to be of type DeviceShareArgs, got *config.BinpackArgs" {
+	if _, err := deviceshare.New(core.New())(t.Context(), &config.BinpackArgs{}, c); err == nil || err.Error() != "want args to be of type DeviceShareArgs, got *config.BinpackArgs" {
 		t.Errorf("error is %v", err)
 	}
 }

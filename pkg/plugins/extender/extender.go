@@ -22,15 +22,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/client"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/protocol"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Extender asks an HTTP server about nodes.
 type Extender struct {
-	engine *engine.Engine
+	engine *core.Engine
 	args   config.ExtenderArgs
 	client *client.Client
 	// done is closed when the scheduler ends; reviewing: nodes are to be judged again in a while.
@@ -57,7 +57,7 @@ const Name = names.Extender
 const review = 10 * time.Second
 
 // New returns the factory of the plugin.
-func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.ExtenderArgs)
 		if !ok {

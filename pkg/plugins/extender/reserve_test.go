@@ -23,8 +23,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 func TestReservations(t *testing.T) {
@@ -76,7 +76,7 @@ func TestReservations(t *testing.T) {
 			if tc.change != nil {
 				tc.change(args)
 			}
-			plugin, err := extender.New(engine.New())(t.Context(), args, nil)
+			plugin, err := extender.New(core.New())(t.Context(), args, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestNodesThatWereRefusedAreLookedAtAgain(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status": "full"}`) }))
 	defer server.Close()
 	clock := testingclock.NewFakeClock(time.Unix(0, 0))
-	e := engine.NewWith(engine.Options{Clock: clock})
+	e := core.NewWith(core.Options{Clock: clock})
 	events := make(chan model.Event, 2)
 	e.State.Observe(func(c model.Change) { events <- c.Events })
 	args := &config.ExtenderArgs{URLPrefix: server.URL, HTTPTimeout: metav1.Duration{Duration: time.Minute}, MaxScore: 1, PredicateVerb: "p"}
@@ -138,7 +138,7 @@ func TestNoPlanGoesByTheAnswersForAnother(t *testing.T) {
 	pod := st.MakePod().Name("p").UID("p").Req(map[corev1.ResourceName]string{"cpu": "1"}).Obj()
 	for verb, want := range map[string]bool{"predicate": true, "": false} {
 		args := &config.ExtenderArgs{URLPrefix: "http://localhost", HTTPTimeout: metav1.Duration{Duration: time.Minute}, MaxScore: 1, PredicateVerb: verb, AllocateFuncVerb: "allocate"}
-		plugin, err := extender.New(engine.New())(t.Context(), args, nil)
+		plugin, err := extender.New(core.New())(t.Context(), args, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

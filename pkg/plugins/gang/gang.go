@@ -27,15 +27,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Gang plans and places whole gangs.
 type Gang struct {
 	handle  framework.Framework
-	engine  *engine.Engine
+	engine  *core.Engine
 	args    config.GangArgs
 	planner *gang.Planner
 	binder  fwk.BindPlugin
@@ -56,7 +56,7 @@ var (
 const Name = names.Gang
 
 // New returns the factory of the plugin. Each profile bounds its own binds.
-func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.GangArgs)
 		if !ok {

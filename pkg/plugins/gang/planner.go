@@ -10,12 +10,12 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // newPlanner gives the planner what it needs of a profile.
-func newPlanner(f framework.Framework, e *engine.Engine) *gang.Planner {
+func newPlanner(f framework.Framework, e *core.Engine) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 	p := planner.New(f)
 	p.Arrange, p.Domains = e.Arrange, e

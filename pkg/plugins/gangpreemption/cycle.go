@@ -16,8 +16,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // cycle is what one preemption goes by: jobs as they were when it began, however many nodes are looked at, at the same time and pod by pod.
@@ -38,7 +38,7 @@ type cycle struct {
 	victims map[string][]types.UID
 }
 
-func newCycle(e *engine.Engine) *cycle {
+func newCycle(e *core.Engine) *cycle {
 	c := &cycle{
 		batch: e.Batch, tasks: map[model.JobKey]map[types.UID]*model.Task{}, spare: map[string]map[types.UID]bool{},
 		victims: map[string][]types.UID{},

@@ -18,8 +18,8 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // running is a pod on a node, of a gang if that is named.
@@ -42,7 +42,7 @@ func TestBrokenGangsGoFirst(t *testing.T) {
 	key := func(name string) model.JobKey {
 		return model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: name}
 	}
-	e := engine.New()
+	e := core.New()
 	e.State.AddScheduler("volcano")
 	pods := map[string]*corev1.Pod{"plain": running("plain", "", 0)}
 	for _, name := range []string{"half", "early", "awaited", "whole"} {

@@ -26,14 +26,14 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // GangPreemption is upstream's preemption with our rule of who may go.
 type GangPreemption struct {
 	*defaultpreemption.DefaultPreemption
-	engine *engine.Engine
+	engine *core.Engine
 	// leave has pods leave in the model.
 	leave func([]types.UID)
 	// cycle is what the preemption that is on goes by; nil between two. There is one at a time: all scheduling cycles are one goroutine's.
@@ -51,7 +51,7 @@ var (
 const Name = names.GangPreemption
 
 // New returns the factory of the plugin.
-func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.GangPreemptionArgs)
 		if !ok {

@@ -19,15 +19,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // TestEqualPodsOfDifferentQueuesKeepToTheGroupsOfTheirs: what one plan found out is used for the next one of pods that are alike,
 // but not for those of a queue that says something else.
 func TestEqualPodsOfDifferentQueuesKeepToTheGroupsOfTheirs(t *testing.T) {
-	e := engine.New()
+	e := core.New()
 	e.State.AddScheduler("volcano")
 	var nodes []*corev1.Node
 	for _, group := range []string{"a", "b"} {

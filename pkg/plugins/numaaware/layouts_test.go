@@ -26,8 +26,8 @@ import (
 	volcanofake "volcano.sh/apis/pkg/client/clientset/versioned/fake"
 
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // finder says whether the API is served.
@@ -149,7 +149,7 @@ func TestNumatopologiesAreFollowed(t *testing.T) {
 func TestGuaranteedPodsWaitUntilNumatopologiesHaveBeenRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &finder{answer: errors.New("the server is starting")}
-		e := engine.NewWith(engine.Options{Groups: &informer.Clients{Discovery: f, Volcano: volcanofake.NewSimpleClientset()}})
+		e := core.NewWith(core.Options{Groups: &informer.Clients{Discovery: f, Volcano: volcanofake.NewSimpleClientset()}})
 		plugin, err := numaaware.New(e)(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -17,16 +17,16 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/preemption"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Reclaim makes room.
 type Reclaim struct {
-	engine *engine.Engine
+	engine *core.Engine
 }
 
 var _ fwk.PostFilterPlugin = &Reclaim{}
@@ -35,7 +35,7 @@ var _ fwk.PostFilterPlugin = &Reclaim{}
 const Name = names.Reclaim
 
 // New returns the factory of the plugin. All profiles share what carries out evictions, by the arguments of the first.
-func New(e *engine.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(_ context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.ReclaimArgs)
 		if !ok {

@@ -18,9 +18,9 @@ import (
 	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tasktopology"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	topology "github.com/caldera-scheduler/caldera/pkg/topology/buckets"
 )
 
@@ -48,14 +48,14 @@ func member(job, role string, i int, on string) *corev1.Pod {
 
 // world is a cluster with one job.
 type world struct {
-	engine     *engine.Engine
+	engine     *core.Engine
 	complaints []string
 	job        *model.Job
 	pods       []*corev1.Pod
 }
 
 func newWorld(annotations map[string]string, least int, pods ...*corev1.Pod) *world {
-	w := &world{engine: engine.New(), pods: pods}
+	w := &world{engine: core.New(), pods: pods}
 	w.engine.State.AddScheduler("volcano")
 	w.engine.State.Observe(func(c model.Change) {
 		for _, complaint := range c.Complaints {

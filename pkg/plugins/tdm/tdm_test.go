@@ -11,8 +11,8 @@ import (
 	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tdm"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 func TestZones(t *testing.T) { placing.Walk(t, "zones") }
@@ -20,7 +20,7 @@ func TestZones(t *testing.T) { placing.Walk(t, "zones") }
 // TestJobsAreLookedAtAgainWhenAWindowOpens counts what the model is told in a day. A bubble begins at midnight UTC.
 func TestJobsAreLookedAtAgainWhenAWindowOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engine.New()
+		e := core.New()
 		var told []string
 		e.State.Observe(func(c model.Change) {
 			if c.Events&model.NodeChanged != 0 {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/node"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
@@ -22,7 +22,7 @@ type amounts struct{ cpu, memory float64 }
 
 // fill is how full a node is: what was measured, and what is estimated for pods that were not there yet then.
 type fill struct {
-	load source.Load
+	load load.Load
 	// shadow is the sum of the estimates.
 	shadow, capacity amounts
 }
@@ -64,7 +64,7 @@ func risk(load float64, by *config.UsageEstimator) float64 {
 
 // fillOf adds up how full a node is. Each pod is estimated at the load that the ones before it leave, so that their order
 // matters: they come by the time of their start, then of their creation, those that have not started last.
-func fillOf(info fwk.NodeInfo, load source.Load, args *config.UsageArgs, now time.Time) fill {
+func fillOf(info fwk.NodeInfo, load load.Load, args *config.UsageArgs, now time.Time) fill {
 	capacity := info.Node().Status.Capacity
 	f := fill{load: load, capacity: amounts{
 		cpu: float64(capacity.Cpu().MilliValue()), memory: float64(capacity.Memory().Value()),

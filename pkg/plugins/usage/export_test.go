@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 )
 
 // The formulas, for the examples of Volcano's own tests.
@@ -21,7 +21,7 @@ var (
 )
 
 // Build makes a plugin with a source and a clock, which has not asked for anything yet.
-func Build(args *config.UsageArgs, from source.Source, c clock.WithTicker) *Usage {
+func Build(args *config.UsageArgs, from load.Source, c clock.WithTicker) *Usage {
 	return build(args, from, c)
 }
 

@@ -25,8 +25,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 )
 
 // changing is a source whose answers a test changes.
@@ -38,7 +38,7 @@ type changing struct {
 	hangs bool
 }
 
-func (s *changing) Loads(ctx context.Context) (map[string]source.Load, error) {
+func (s *changing) Loads(ctx context.Context) (map[string]load.Load, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
@@ -53,8 +53,8 @@ func (s *changing) Loads(ctx context.Context) (map[string]source.Load, error) {
 func (s *changing) tell(name string, percent float64, age time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sample := source.Sample{Percent: percent, Time: clock.RealClock{}.Now().Add(-age)}
-	s.loads, s.err = map[string]source.Load{name: {CPU: sample, Memory: sample}}, err
+	sample := load.Sample{Percent: percent, Time: clock.RealClock{}.Now().Add(-age)}
+	s.loads, s.err = map[string]load.Load{name: {CPU: sample, Memory: sample}}, err
 }
 
 func (s *changing) tellNothing(err error) {
@@ -64,7 +64,7 @@ func (s *changing) tellNothing(err error) {
 }
 
 // follow runs a plugin in the bubble that asks a source every 30 s.
-func follow(t *testing.T, s source.Source) (*usage.Usage, ktesting.Buffer) {
+func follow(t *testing.T, s load.Source) (*usage.Usage, ktesting.Buffer) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
 	pl := usage.Build(argsWith(nil), s, clock.RealClock{})
@@ -190,9 +190,9 @@ func TestAnErrorIsLoggedOnce(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	s := &changing{}
-	s.loads = map[string]source.Load{
-		"hot":  {CPU: source.Sample{Percent: 90, Time: clock.RealClock{}.Now()}},
-		"cool": {CPU: source.Sample{Percent: 10, Time: clock.RealClock{}.Now()}},
+	s.loads = map[string]load.Load{
+		"hot":  {CPU: load.Sample{Percent: 90, Time: clock.RealClock{}.Now()}},
+		"cool": {CPU: load.Sample{Percent: 10, Time: clock.RealClock{}.Now()}},
 	}
 	pl := usage.Build(argsWith(nil), s, clock.RealClock{})
 	if err := pl.Ask(t.Context()); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
@@ -61,10 +61,10 @@ func gangOf(name string, size int) *model.Job {
 func TestMembersOfAGangThatArePlannedCountAsLoad(t *testing.T) {
 	s := &changing{}
 	tell := func(loads map[string]float64) {
-		s.loads = map[string]source.Load{}
+		s.loads = map[string]load.Load{}
 		for name, percent := range loads {
-			sample := source.Sample{Percent: percent, Time: clock.RealClock{}.Now()}
-			s.loads[name] = source.Load{CPU: sample, Memory: sample}
+			sample := load.Sample{Percent: percent, Time: clock.RealClock{}.Now()}
+			s.loads[name] = load.Load{CPU: sample, Memory: sample}
 		}
 	}
 	pl := usage.Build(argsWith(nil), s, clock.RealClock{})

@@ -23,9 +23,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/binpack"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
@@ -60,10 +60,10 @@ tiers:
 			p.PluginConfig = append(p.PluginConfig, given)
 		}
 	}
-	loads := told{loads: map[string]source.Load{}}
+	loads := told{loads: map[string]load.Load{}}
 	for name, memory := range map[string]float64{"P": 50, "Q": 56} {
 		at := clock.RealClock{}.Now()
-		loads.loads[name] = source.Load{CPU: source.Sample{Percent: 30, Time: at}, Memory: source.Sample{Percent: memory, Time: at}}
+		loads.loads[name] = load.Load{CPU: load.Sample{Percent: 30, Time: at}, Memory: load.Sample{Percent: memory, Time: at}}
 	}
 	pl := usage.Build(argsWith(nil), &changing{told: loads}, clock.RealClock{})
 	if err := pl.Ask(t.Context()); err != nil {

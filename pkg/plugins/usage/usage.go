@@ -19,15 +19,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 )
 
 // Usage filters and scores nodes by their loads.
 type Usage struct {
 	args  config.UsageArgs
 	clock clock.PassiveClock
-	loads *source.Loads
+	loads *load.Loads
 }
 
 var (
@@ -56,11 +56,11 @@ func New(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin
 	if err := validation.ValidateUsageArgs(nil, args); err != nil {
 		return nil, err
 	}
-	options := source.Options{Metrics: args.Metrics}
+	options := load.Options{Metrics: args.Metrics}
 	if handle != nil {
 		options.Cluster = handle.KubeConfig()
 	}
-	from, err := source.New(options)
+	from, err := load.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func New(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin
 	return pl, nil
 }
 
-func build(args *config.UsageArgs, from source.Source, c clock.WithTicker) *Usage {
-	return &Usage{args: *args, clock: c, loads: source.NewLoads(from, c, &args.Metrics)}
+func build(args *config.UsageArgs, from load.Source, c clock.WithTicker) *Usage {
+	return &Usage{args: *args, clock: c, loads: load.NewLoads(from, c, &args.Metrics)}
 }
 
 // Name returns the plugin's name.

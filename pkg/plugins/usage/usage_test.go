@@ -19,8 +19,8 @@ import (
 	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 )
 
 func TestFormulas(t *testing.T) {
@@ -57,12 +57,12 @@ var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 // told is a source that tells what it is given.
 type told struct {
-	loads map[string]source.Load
+	loads map[string]load.Load
 	err   error
 }
 
-// Loads implements source.Source.
-func (s *told) Loads(context.Context) (map[string]source.Load, error) { return s.loads, s.err }
+// Loads implements load.Source.
+func (s *told) Loads(context.Context) (map[string]load.Load, error) { return s.loads, s.err }
 
 // argsWith are the defaults with changes.
 func argsWith(change func(*v1.UsageArgs)) *config.UsageArgs {
@@ -87,7 +87,7 @@ func argsWith(change func(*v1.UsageArgs)) *config.UsageArgs {
 // What comes out is the score of each node with how much of it is idle, or why it takes no pod.
 func place(c *golden.Case) string {
 	args := argsWith(nil)
-	from := &told{loads: map[string]source.Load{}}
+	from := &told{loads: map[string]load.Load{}}
 	var nodes []*framework.NodeInfo
 	byName := map[string]*framework.NodeInfo{}
 	for i, l := range c.Lines {
@@ -105,14 +105,14 @@ func place(c *golden.Case) string {
 			})
 			nodes, byName[l.Word(1)] = append(nodes, info), info
 			age := l.Duration("age", time.Minute)
-			var load source.Load
+			var of load.Load
 			if l.Has("cpu") {
-				load.CPU = source.Sample{Percent: l.Float("cpu", 0), Time: now.Add(-age)}
+				of.CPU = load.Sample{Percent: l.Float("cpu", 0), Time: now.Add(-age)}
 			}
 			if l.Has("memory") {
-				load.Memory = source.Sample{Percent: l.Float("memory", 0), Time: now.Add(-l.Duration("memoryAge", age))}
+				of.Memory = load.Sample{Percent: l.Float("memory", 0), Time: now.Add(-l.Duration("memoryAge", age))}
 			}
-			from.loads[l.Text("address", l.Word(1))] = load
+			from.loads[l.Text("address", l.Word(1))] = of
 		case "on":
 			byName[l.Word(1)].AddPod(pod(i, l))
 		default:

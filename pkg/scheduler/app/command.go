@@ -29,7 +29,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/reload"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/prequeue"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/shortcut"
@@ -98,7 +98,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	}
 	tuneGC()
 	ctx := server.SetupSignalContext()
-	e := engine.NewWith(engine.Options{Policies: outside.Policies})
+	e := core.NewWith(core.Options{Policies: outside.Policies})
 	factories, err := outside.All(e)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 }
 
 // serve shows what the engine does on the scheduler's endpoints.
-func serve(e *engine.Engine) error {
+func serve(e *core.Engine) error {
 	metrics.Register(e.Dispatcher)
 	metrics.RegisterEvictions(e.Evictions.Ledger)
 	if err := e.Evictions.Ledger.Serve(); err != nil {
@@ -162,7 +162,7 @@ func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
 }
 
 // Adapt fits a scheduler that does not run yet to the engine of its plugins. Without a batch profile there is nothing to fit.
-func Adapt(e *engine.Engine, sched *scheduler.Scheduler) {
+func Adapt(e *core.Engine, sched *scheduler.Scheduler) {
 	if e.Dispatcher == nil {
 		return
 	}

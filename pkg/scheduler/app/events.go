@@ -31,7 +31,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 const (
@@ -50,7 +50,7 @@ var writeBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Ste
 // eventsBehindBinds lets the events of bound pods wait for the binds. Writing such an event costs the API server as
 // much as the bind itself: while pods are being bound one is written at a time, which takes a small part of the API
 // server, and once they are, many. The events carry the time of the bind.
-func eventsBehindBinds(ctx context.Context, config *rest.Config, e *engine.Engine, sched *scheduler.Scheduler) error {
+func eventsBehindBinds(ctx context.Context, config *rest.Config, e *core.Engine, sched *scheduler.Scheduler) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("building the client for events: %w", err)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // lookEvery is how often the file is read. A file of a ConfigMap is a link to one in a directory that is a link itself; reading
@@ -30,7 +30,7 @@ const readWithin = 30 * time.Second
 // Reloader follows the file of a scheduler's configuration.
 type Reloader struct {
 	Kit    *Kit
-	Engine *engine.Engine
+	Engine *core.Engine
 	// Profiles are those of the scheduler by name.
 	Profiles map[string]*Switch
 	// File is the path of the file, and Content what it had in it when the scheduler was built.

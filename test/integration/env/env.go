@@ -21,7 +21,7 @@ import (
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Namespace is where tests create their objects.
@@ -35,7 +35,7 @@ type Env struct {
 	// Pods reads what the API server has told so far.
 	Pods corelisters.PodLister
 	// Engine is that of the scheduler that was started last; nil before the first.
-	Engine *engine.Engine
+	Engine *core.Engine
 
 	observers []func(before, after *corev1.Pod)
 }

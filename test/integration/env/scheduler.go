@@ -21,9 +21,9 @@ import (
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
@@ -130,7 +130,7 @@ func (e *Env) build(ctx context.Context, t *testing.T, c *schedulerconfig.KubeSc
 	factory := scheduler.NewInformerFactory(client, 0, nil)
 	dynamicFactory := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	eng := engine.New()
+	eng := core.New()
 	sched, err := scheduler.New(ctx, client, factory, dynamicFactory, profile.NewRecorderFactory(broadcaster),
 		scheduler.WithProfiles(c.Profiles...),
 		scheduler.WithKubeConfig(rest),

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/test/integration/extending/deadline"
 	"github.com/caldera-scheduler/caldera/test/integration/extending/fewestpods"
 )
@@ -20,7 +20,7 @@ import (
 // own is what this scheduler has besides Caldera's plugins.
 var own = plugins.Outside{
 	Plugins:  runtime.Registry{fewestpods.Name: fewestpods.New},
-	Policies: map[string]engine.PolicyFactory{deadline.Name: deadline.New},
+	Policies: map[string]core.PolicyFactory{deadline.Name: deadline.New},
 }
 
 func main() {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
 )
 
 const (
@@ -76,7 +76,7 @@ func TestLoadsOfPrometheusDecide(t *testing.T) {
 	}
 	eventually(t, func() string { return cmp.Diff(want, decide(t, pl, nodes)) })
 
-	from, err := source.New(source.Options{Metrics: args.Metrics})
+	from, err := load.New(load.Options{Metrics: args.Metrics})
 	if err != nil {
 		t.Fatal(err)
 	}

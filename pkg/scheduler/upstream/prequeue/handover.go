@@ -16,13 +16,13 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // handOver has turns begin and end between two scheduling cycles, and the dispatcher told of every cycle that fails. Upstream guarantees
 // that NextEntity is called between two cycles whatever became of the one before, and FailureHandler for each that failed, after the
 // reservation was taken back.
-func handOver(e *engine.Engine, sched *scheduler.Scheduler, l *lobby) {
+func handOver(e *core.Engine, sched *scheduler.Scheduler, l *lobby) {
 	next := sched.NextEntity
 	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		// Upstream has no other sign of leading than that it asks for its first pod.
@@ -53,7 +53,7 @@ func handOver(e *engine.Engine, sched *scheduler.Scheduler, l *lobby) {
 }
 
 // failed tells the dispatcher of a cycle that failed.
-func failed(e *engine.Engine, pod *corev1.Pod, status *fwk.Status) {
+func failed(e *core.Engine, pod *corev1.Pod, status *fwk.Status) {
 	err := status.AsError()
 	if errors.Is(err, scheduler.ErrNoNodesAvailable) {
 		e.Dispatcher.NoNodes(pod.UID)

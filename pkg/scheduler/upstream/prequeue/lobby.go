@@ -28,13 +28,13 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Install puts a lobby before the queue of a scheduler that does not run yet, and has the turns of jobs handed over where pods are taken
 // from the queue.
-func Install(e *engine.Engine, sched *scheduler.Scheduler) {
+func Install(e *core.Engine, sched *scheduler.Scheduler) {
 	l := newLobby(sched.SchedulingQueue, e.Holds)
 	l.seen, l.pods = e.Dispatcher.Seen, e.Pods()
 	sched.SchedulingQueue = l

@@ -19,13 +19,13 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Install has the cycles of a scheduler that does not run yet take the shortcut.
-func Install(e *engine.Engine, sched *scheduler.Scheduler) {
+func Install(e *core.Engine, sched *scheduler.Scheduler) {
 	sched.SchedulePod = around(sched.SchedulePod, func(f framework.Framework, uid types.UID) bool {
 		return e.Dispatcher.Trusts(uid) && readsTermsOnlyThere(f)
 	})

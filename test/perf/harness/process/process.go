@@ -28,9 +28,9 @@ import (
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/install"
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/engine"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // servedWithin is how long the API server may take to serve a definition.
@@ -93,7 +93,7 @@ func onceThereAreNodes(do func(context.Context, framework.Framework) error) perf
 
 // caldera returns our plugins, for a scheduler that leads from the start: in the harness there is only one.
 func caldera() frameworkruntime.Registry {
-	e := engine.New()
+	e := core.New()
 	e.Lead()
 	return plugins.Registry(e)
 }

@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package source_test
+package load_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 )
 
 // vector is an answer of Prometheus: a line "instance load time" for each node; "-" leaves a series out.
@@ -51,38 +51,38 @@ func TestPrometheus(t *testing.T) {
 	const instance = "instance"
 	for name, tc := range map[string]struct {
 		cpu, memory string
-		want        map[string]source.Load
+		want        map[string]load.Load
 		err         []string
 	}{
 		"loads with the times of their samples": {
 			vector(instance, "a 30 1700000001", "b 60.5 1700000002"), vector(instance, "a 50 1700000003", "b 0 1700000004"),
-			map[string]source.Load{
-				"a": {CPU: source.Sample{Percent: 30, Time: at(1)}, Memory: source.Sample{Percent: 50, Time: at(3)}},
-				"b": {CPU: source.Sample{Percent: 60.5, Time: at(2)}, Memory: source.Sample{Time: at(4)}},
+			map[string]load.Load{
+				"a": {CPU: load.Sample{Percent: 30, Time: at(1)}, Memory: load.Sample{Percent: 50, Time: at(3)}},
+				"b": {CPU: load.Sample{Percent: 60.5, Time: at(2)}, Memory: load.Sample{Time: at(4)}},
 			},
 			nil,
 		},
 		"a node with a port": {
 			vector(instance, "10.0.0.1:9100 30 1700000001", "[fd00::1]:9100 40 1700000001"), vector(instance, "10.0.0.1:9100 50 1700000001"),
-			map[string]source.Load{
-				"10.0.0.1": {CPU: source.Sample{Percent: 30, Time: at(1)}, Memory: source.Sample{Percent: 50, Time: at(1)}},
-				"fd00::1":  {CPU: source.Sample{Percent: 40, Time: at(1)}},
+			map[string]load.Load{
+				"10.0.0.1": {CPU: load.Sample{Percent: 30, Time: at(1)}, Memory: load.Sample{Percent: 50, Time: at(1)}},
+				"fd00::1":  {CPU: load.Sample{Percent: 40, Time: at(1)}},
 			},
 			nil,
 		},
 		"of two exporters the higher load counts": {
 			vector(instance, "a:1 30 1700000001", "a:2 40 1700000000"), vector(instance, "a:1 50 1700000001", "a:2 40 1700000002"),
-			map[string]source.Load{"a": {CPU: source.Sample{Percent: 40, Time: at(0)}, Memory: source.Sample{Percent: 50, Time: at(1)}}},
+			map[string]load.Load{"a": {CPU: load.Sample{Percent: 40, Time: at(0)}, Memory: load.Sample{Percent: 50, Time: at(1)}}},
 			nil,
 		},
 		"what is no number, infinite or negative is not 0": {
 			vector(instance, "a NaN 1700000001", "b +Inf 1700000001", "c -1 1700000001", "d 7 1700000001"), vector(instance, "a 50 1700000001"),
-			map[string]source.Load{"a": {Memory: source.Sample{Percent: 50, Time: at(1)}}, "d": {CPU: source.Sample{Percent: 7, Time: at(1)}}},
+			map[string]load.Load{"a": {Memory: load.Sample{Percent: 50, Time: at(1)}}, "d": {CPU: load.Sample{Percent: 7, Time: at(1)}}},
 			[]string{"that of node a is NaN, want a number of at least 0 (3 such nodes)"},
 		},
 		"a node that is not scraped any more is not known": {
 			vector(instance, "a 30 -", "b 30 NaN", "c 30 1700000001", "d - 1700000001"), vector(instance, "c 30 1700000001"),
-			map[string]source.Load{"c": {CPU: source.Sample{Percent: 30, Time: at(1)}, Memory: source.Sample{Percent: 30, Time: at(1)}}},
+			map[string]load.Load{"c": {CPU: load.Sample{Percent: 30, Time: at(1)}, Memory: load.Sample{Percent: 30, Time: at(1)}}},
 			nil,
 		},
 		"no node at all": {
@@ -91,12 +91,12 @@ func TestPrometheus(t *testing.T) {
 		},
 		"one query fails": {
 			vector(instance, "a 30 1700000001"), `{"status": "error", "errorType": "timeout", "error": "query timed out"}`,
-			map[string]source.Load{"a": {CPU: source.Sample{Percent: 30, Time: at(1)}}},
+			map[string]load.Load{"a": {CPU: load.Sample{Percent: 30, Time: at(1)}}},
 			[]string{"query timed out"},
 		},
 		"an answer of another type": {
 			`{"status": "success", "data": {"resultType": "scalar", "result": [1700000999, "1"]}}`, vector(instance, "a 30 1700000001"),
-			map[string]source.Load{"a": {Memory: source.Sample{Percent: 30, Time: at(1)}}},
+			map[string]load.Load{"a": {Memory: load.Sample{Percent: 30, Time: at(1)}}},
 			[]string{"the answer is a scalar, want a vector"},
 		},
 	} {
@@ -111,7 +111,7 @@ func TestPrometheusWithAnotherLabel(t *testing.T) {
 	m := metrics(config.MetricsPrometheus, prometheus(t, vector("node", "a 30 1700000001"), vector("node", "a 50 1700000001")))
 	m.NodeLabel = "node"
 	loads, err := loadsFrom(t, m)
-	check(t, loads, err, map[string]source.Load{
-		"a": {CPU: source.Sample{Percent: 30, Time: at(1)}, Memory: source.Sample{Percent: 50, Time: at(1)}},
+	check(t, loads, err, map[string]load.Load{
+		"a": {CPU: load.Sample{Percent: 30, Time: at(1)}, Memory: load.Sample{Percent: 50, Time: at(1)}},
 	})
 }

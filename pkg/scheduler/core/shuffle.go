@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package core
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/rebalance"
@@ -33,7 +33,7 @@ type shuffler struct {
 	clock   clock.WithTicker
 	plugins []*shuffling
 	// loads are those of nodes; nil if no plugin asks.
-	loads *source.Loads
+	loads *load.Loads
 	// moved are the nodes between which pods were moved, with the time: until a window later their loads are in part those of
 	// before. Only turns look at them.
 	moved map[string]time.Time
@@ -95,11 +95,11 @@ func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entr
 		if errs = append(errs, wrong...); len(errs) > 0 {
 			return errs
 		}
-		from, err := source.New(source.Options{Metrics: metrics, Cluster: handle.KubeConfig()})
+		from, err := load.New(load.Options{Metrics: metrics, Cluster: handle.KubeConfig()})
 		if err != nil {
 			return field.ErrorList{field.Invalid(section, metrics.Type, err.Error())}
 		}
-		s.loads = source.NewLoads(from, s.clock, &metrics)
+		s.loads = load.NewLoads(from, s.clock, &metrics)
 		s.plugins = append(s.plugins, &shuffling{
 			every: decoded.Interval, next: s.clock.Now().Add(decoded.Interval),
 			choose: func(_ time.Time, nodes []rebalance.Node, protection *policy.Protection) []rebalance.Choice {
@@ -116,7 +116,7 @@ func (s *shuffler) load(n *corev1.Node) *arguments.Utilization {
 	if s.loads == nil {
 		return nil
 	}
-	if at, moved := s.moved[n.Name]; moved && s.clock.Since(at) < source.Window {
+	if at, moved := s.moved[n.Name]; moved && s.clock.Since(at) < load.Window {
 		return nil
 	}
 	load := s.loads.Of(n)
@@ -182,7 +182,7 @@ func (s *shuffler) turn(ctx context.Context, e *Engine) {
 		}
 		e.Evictions.Evict(ctx, eviction.Shuffle, departures)
 	}
-	maps.DeleteFunc(s.moved, func(_ string, at time.Time) bool { return now.Sub(at) >= source.Window })
+	maps.DeleteFunc(s.moved, func(_ string, at time.Time) bool { return now.Sub(at) >= load.Window })
 	for _, c := range chosen {
 		if c.To != "" {
 			s.moved[c.Task.Node], s.moved[c.To] = now, now

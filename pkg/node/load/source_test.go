@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package source_test
+package load_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 )
 
 // metrics are valid, of a source at an address.
@@ -30,9 +30,9 @@ func metrics(kind config.MetricsType, address string) config.UsageMetrics {
 }
 
 // loadsFrom asks a source at an address once.
-func loadsFrom(t *testing.T, m config.UsageMetrics) (map[string]source.Load, error) {
+func loadsFrom(t *testing.T, m config.UsageMetrics) (map[string]load.Load, error) {
 	t.Helper()
-	s, err := source.New(source.Options{Metrics: m, Cluster: &rest.Config{Host: m.Address}})
+	s, err := load.New(load.Options{Metrics: m, Cluster: &rest.Config{Host: m.Address}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 // at is a time of the samples below.
 func at(second int) time.Time { return time.Unix(1_700_000_000+int64(second), 0).UTC() }
 
-func utc(loads map[string]source.Load) map[string]source.Load {
+func utc(loads map[string]load.Load) map[string]load.Load {
 	for name, l := range loads {
 		if !l.CPU.Time.IsZero() {
 			l.CPU.Time = l.CPU.Time.UTC()
@@ -65,7 +65,7 @@ func utc(loads map[string]source.Load) map[string]source.Load {
 }
 
 // check compares what a source told; wants are parts of the error, none: there is none.
-func check(t *testing.T, loads map[string]source.Load, err error, want map[string]source.Load, wants ...string) {
+func check(t *testing.T, loads map[string]load.Load, err error, want map[string]load.Load, wants ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, utc(loads)); diff != "" {
 		t.Errorf("loads (-want,+got)\n%s", diff)
@@ -81,7 +81,7 @@ func check(t *testing.T, loads map[string]source.Load, err error, want map[strin
 }
 
 // none are no loads.
-func none() map[string]source.Load { return map[string]source.Load{} }
+func none() map[string]load.Load { return map[string]load.Load{} }
 
 // everyKind runs a test for each kind of source.
 func everyKind(t *testing.T, test func(t *testing.T, kind config.MetricsType)) {
@@ -152,7 +152,7 @@ func TestAnAnswerOf20MBIsNotRead(t *testing.T) {
 }
 
 func TestTheCustomMetricsAPINeedsAnAPIServer(t *testing.T) {
-	if _, err := source.New(source.Options{Metrics: metrics(config.MetricsCustomAPI, "")}); err == nil {
+	if _, err := load.New(load.Options{Metrics: metrics(config.MetricsCustomAPI, "")}); err == nil {
 		t.Error("there is a source, want an error")
 	}
 }

@@ -1,8 +1,8 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source asks other systems how much of their cores and memory nodes use.
-package source
+// Package load asks other systems how much of their cores and memory nodes use.
+package load
 
 import (
 	"context"

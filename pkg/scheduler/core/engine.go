@@ -1,10 +1,10 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine is what all plugins of one scheduler share: the model, the dispatcher, the status writer. Plugin
+// Package core is what all plugins of one scheduler share: the model, the dispatcher, the status writer. Plugin
 // factories, which run in no particular order, attach their profiles and configure the policies; when all plugins exist,
 // the engine starts.
-package engine
+package core
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package source_test
+package load_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 )
 
 // The answer of Elasticsearch to a search, with these nodes. Times are in milliseconds.
@@ -25,23 +25,23 @@ const (
 )
 
 func TestElasticsearch(t *testing.T) {
-	a := source.Load{CPU: source.Sample{Percent: 30, Time: at(1)}, Memory: source.Sample{Percent: 50, Time: at(2)}}
+	a := load.Load{CPU: load.Sample{Percent: 30, Time: at(1)}, Memory: load.Sample{Percent: 50, Time: at(2)}}
 	for name, tc := range map[string]struct {
 		answer string
-		want   map[string]source.Load
+		want   map[string]load.Load
 		err    []string
 	}{
-		"loads with the times of their documents": {fmt.Sprintf(found, false, 0, both), map[string]source.Load{"a": a}, nil},
+		"loads with the times of their documents": {fmt.Sprintf(found, false, 0, both), map[string]load.Load{"a": a}, nil},
 		"a field that no document of the node has": {
 			fmt.Sprintf(found, false, 0, both+","+cpuOnly),
-			map[string]source.Load{"a": a, "b": {CPU: source.Sample{Percent: 25, Time: at(1)}}},
+			map[string]load.Load{"a": a, "b": {CPU: load.Sample{Percent: 25, Time: at(1)}}},
 			nil,
 		},
 		"what is negative is not 0, and what has no time is not known": {
-			fmt.Sprintf(found, false, 0, both+","+wrong), map[string]source.Load{"a": a}, []string{"that of node c is -25"},
+			fmt.Sprintf(found, false, 0, both+","+wrong), map[string]load.Load{"a": a}, []string{"that of node c is -25"},
 		},
-		"a search that ran out of time": {fmt.Sprintf(found, true, 0, both), map[string]source.Load{"a": a}, []string{"it ran out of time"}},
-		"too many nodes":                {fmt.Sprintf(found, false, 7, both), map[string]source.Load{"a": a}, []string{"it knows more than the 20000 nodes"}},
+		"a search that ran out of time": {fmt.Sprintf(found, true, 0, both), map[string]load.Load{"a": a}, []string{"it ran out of time"}},
+		"too many nodes":                {fmt.Sprintf(found, false, 7, both), map[string]load.Load{"a": a}, []string{"it knows more than the 20000 nodes"}},
 		"no node":                       {fmt.Sprintf(found, false, 0, ""), none(), []string{"no document of the last 10 minutes has host.cpu.usage or system.memory.actual.used.pct"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package source_test
+package load_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/usage/source"
+	"github.com/caldera-scheduler/caldera/pkg/node/load"
 )
 
 // values is an answer of the custom metrics API: "node value second" for each node.
@@ -59,30 +59,30 @@ func TestCustomMetricsAPI(t *testing.T) {
 	const c, m = "node_cpu_usage_avg", "node_memory_usage_avg"
 	for name, tc := range map[string]struct {
 		version, cpu, memory string
-		want                 map[string]source.Load
+		want                 map[string]load.Load
 		err                  []string
 	}{
 		"fractions become percents": {
 			"v1beta2", values("v1beta2", c, "a 300m 1", "b 1 2"), values("v1beta2", m, "a 500m 3", "b 0 4"),
-			map[string]source.Load{
-				"a": {CPU: source.Sample{Percent: 30, Time: at(1)}, Memory: source.Sample{Percent: 50, Time: at(3)}},
-				"b": {CPU: source.Sample{Percent: 100, Time: at(2)}, Memory: source.Sample{Time: at(4)}},
+			map[string]load.Load{
+				"a": {CPU: load.Sample{Percent: 30, Time: at(1)}, Memory: load.Sample{Percent: 50, Time: at(3)}},
+				"b": {CPU: load.Sample{Percent: 100, Time: at(2)}, Memory: load.Sample{Time: at(4)}},
 			},
 			nil,
 		},
 		"an adapter of an older version": {
 			"v1beta1", values("v1beta1", c, "a 300m 1"), values("v1beta1", m, "a 500m 3"),
-			map[string]source.Load{"a": {CPU: source.Sample{Percent: 30, Time: at(1)}, Memory: source.Sample{Percent: 50, Time: at(3)}}},
+			map[string]load.Load{"a": {CPU: load.Sample{Percent: 30, Time: at(1)}, Memory: load.Sample{Percent: 50, Time: at(3)}}},
 			nil,
 		},
 		"a negative load is not 0": {
 			"v1beta2", values("v1beta2", c, "a -300m 1"), values("v1beta2", m, "a 500m 3"),
-			map[string]source.Load{"a": {Memory: source.Sample{Percent: 50, Time: at(3)}}},
+			map[string]load.Load{"a": {Memory: load.Sample{Percent: 50, Time: at(3)}}},
 			[]string{"that of node a is -30"},
 		},
 		"one metric that no node has": {
 			"v1beta2", values("v1beta2", c, "a 300m 1"), values("v1beta2", m),
-			map[string]source.Load{"a": {CPU: source.Sample{Percent: 30, Time: at(1)}}},
+			map[string]load.Load{"a": {CPU: load.Sample{Percent: 30, Time: at(1)}}},
 			[]string{"for node_memory_usage_avg: no node has it"},
 		},
 		"another API in the place of this one": {
