@@ -9,15 +9,18 @@ import (
 	"fmt"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	// The plugins' arguments are part of the configuration's scheme.
 	_ "github.com/caldera-scheduler/caldera/pkg/apis/config/scheme"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/binpack"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/deviceshare"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gangpreemption"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
@@ -29,51 +32,84 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tasktopology"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tdm"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/reserve"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // table has one line a plugin. To add one: create its folder, add its line, add its args to pkg/apis/config if it has any.
 var table = []struct {
 	name    string
-	factory func(*core.Engine) runtime.PluginFactory
+	factory func(*core.Core) runtime.PluginFactory
 }{
-	{batchqueue.Name, func(e *core.Engine) runtime.PluginFactory { return batchqueue.New(e) }},
-	{binpack.Name, func(*core.Engine) runtime.PluginFactory { return binpack.New }},
-	{deviceshare.Name, func(e *core.Engine) runtime.PluginFactory { return deviceshare.New(e) }},
-	{extender.Name, func(e *core.Engine) runtime.PluginFactory { return extender.New(e) }},
-	{gang.Name, func(e *core.Engine) runtime.PluginFactory { return gang.New(e) }},
-	{gangpreemption.Name, func(e *core.Engine) runtime.PluginFactory { return gangpreemption.New(e) }},
-	{mostrequested.Name, func(*core.Engine) runtime.PluginFactory { return mostrequested.New }},
-	{networktopology.Name, func(e *core.Engine) runtime.PluginFactory { return networktopology.New(e) }},
-	{nodegroup.Name, func(e *core.Engine) runtime.PluginFactory { return nodegroup.New(e) }},
-	{numaaware.Name, func(e *core.Engine) runtime.PluginFactory { return numaaware.New(e) }},
-	{reclaim.Name, func(e *core.Engine) runtime.PluginFactory { return reclaim.New(e) }},
-	{resourcestrategyfit.Name, func(*core.Engine) runtime.PluginFactory { return resourcestrategyfit.New }},
-	{tasktopology.Name, func(e *core.Engine) runtime.PluginFactory { return tasktopology.New(e) }},
-	{tdm.Name, func(e *core.Engine) runtime.PluginFactory { return tdm.New(e) }},
-	{usage.Name, func(*core.Engine) runtime.PluginFactory { return usage.New }},
+	{batchqueue.Name, func(c *core.Core) runtime.PluginFactory { return batchqueue.New(c) }},
+	{binpack.Name, func(*core.Core) runtime.PluginFactory { return binpack.New }},
+	{deviceshare.Name, func(c *core.Core) runtime.PluginFactory { return deviceshare.New(c.State, c.Clock()) }},
+	{extender.Name, func(c *core.Core) runtime.PluginFactory { return extender.New(c.State, c.Clock()) }},
+	{gang.Name, func(c *core.Core) runtime.PluginFactory { return gang.New(forGang(c)) }},
+	{gangpreemption.Name, func(c *core.Core) runtime.PluginFactory { return gangpreemption.New(forPreemption(c)) }},
+	{mostrequested.Name, func(*core.Core) runtime.PluginFactory { return mostrequested.New }},
+	{networktopology.Name, func(c *core.Core) runtime.PluginFactory { return networktopology.New(c.State, c.Clients) }},
+	{nodegroup.Name, func(c *core.Core) runtime.PluginFactory { return nodegroup.New(c.State) }},
+	{numaaware.Name, func(c *core.Core) runtime.PluginFactory { return numaaware.New(c.State, c.Clients) }},
+	{reclaim.Name, func(c *core.Core) runtime.PluginFactory { return reclaim.New(c) }},
+	{resourcestrategyfit.Name, func(*core.Core) runtime.PluginFactory { return resourcestrategyfit.New }},
+	{tasktopology.Name, func(c *core.Core) runtime.PluginFactory { return tasktopology.New(c.State) }},
+	{tdm.Name, func(c *core.Core) runtime.PluginFactory { return tdm.New(c.State, c.Clock()) }},
+	{usage.Name, func(*core.Core) runtime.PluginFactory { return usage.New }},
 }
 
-// Registry returns the plugins, all of which share the engine and join it as they are made.
-func Registry(e *core.Engine) runtime.Registry { return Joining(e, Factories(e)) }
+func forGang(c *core.Core) gang.Parts {
+	return gang.Parts{
+		State: c.State, Clock: c.Clock(), Rules: c.Rules, Lag: c.Lag, Attach: c.Attach,
+		Turns:    func() *dispatch.Dispatcher { return c.Dispatcher },
+		Keeper:   func() *reserve.Keeper { return c.Evictions },
+		Suppress: c.Events.Suppress,
+	}
+}
 
-// Factories returns what makes the plugins, all of which share the engine.
-func Factories(e *core.Engine) runtime.Registry {
+func forPreemption(c *core.Core) gangpreemption.Parts {
+	return gangpreemption.Parts{State: c.State, Clock: c.Clock(), Ordinary: func() *policy.Ordinary {
+		if c.Dispatcher == nil {
+			return nil
+		}
+		return c.Dispatcher.Ordinary()
+	}}
+}
+
+// extenderVotes makes the voter of the extender of the tiers.
+func extenderVotes(c *core.Core) core.VoterFactory {
+	return func(ctx context.Context, handle fwk.Handle, entry *config.TierPlugin, path *field.Path) (core.Voter, bool, error) {
+		v, places, err := votes.OfTier(ctx, handle, c.State, c.Clock(), entry, path)
+		if v == nil {
+			return nil, places, err
+		}
+		return v, places, err
+	}
+}
+
+// Registry returns the plugins, all of which share the core and join it as they are made.
+func Registry(c *core.Core) runtime.Registry { return Joining(c, Factories(c)) }
+
+// Factories returns what makes the plugins, all of which share the core, and registers those with it that vote.
+func Factories(c *core.Core) runtime.Registry {
+	c.RegisterVoter(config.PluginExtender, extenderVotes(c))
 	registry := runtime.Registry{}
 	for _, entry := range table {
-		registry[entry.name] = entry.factory(e)
+		registry[entry.name] = entry.factory(c)
 	}
 	return registry
 }
 
-// Joining has the plugins of a registry join the engine as they are made.
-func Joining(e *core.Engine, registry runtime.Registry) runtime.Registry {
+// Joining has the plugins of a registry join the core as they are made.
+func Joining(c *core.Core, registry runtime.Registry) runtime.Registry {
 	joined := make(runtime.Registry, len(registry))
 	for name, factory := range registry {
 		joined[name] = func(ctx context.Context, args apiruntime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 			plugin, err := factory(ctx, args, handle)
 			if err == nil {
-				e.Join(plugin)
+				c.Join(plugin)
 			}
 			return plugin, err
 		}
@@ -90,8 +126,8 @@ type Outside struct {
 }
 
 // All returns what makes all plugins that are not upstream's. An error tells of a name that is given twice.
-func (o Outside) All(e *core.Engine) (runtime.Registry, error) {
-	factories := Factories(e)
+func (o Outside) All(c *core.Core) (runtime.Registry, error) {
+	factories := Factories(c)
 	if err := factories.Merge(o.Plugins); err != nil {
 		return nil, fmt.Errorf("adding plugins to the scheduler: %w", err)
 	}

@@ -56,7 +56,7 @@ func declares(constants *ast.GenDecl, name string) bool {
 
 // A folder is named after its plugin, so two plugins of one name, and a plugin that nobody listed, leave a folder over.
 func TestEveryPluginIsListed(t *testing.T) {
-	made := slices.Sorted(maps.Keys(plugins.Registry(core.New())))
+	made := slices.Sorted(maps.Keys(plugins.Registry(core.New(core.Options{}))))
 	if diff := cmp.Diff(made, slices.Sorted(slices.Values(names.All))); diff != "" {
 		t.Errorf("names of plugins (-registry,+names)\n%s", diff)
 	}

@@ -49,7 +49,7 @@ func startWith(ctx context.Context, t *testing.T, file string) error {
 		profile.NewRecorderFactory(events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})),
 		scheduler.WithKubeConfig(&rest.Config{Host: server.URL}),
 		scheduler.WithProfiles(object.(*schedulerconfig.KubeSchedulerConfiguration).Profiles...),
-		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(core.New())),
+		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(core.New(core.Options{}))),
 	)
 	return err
 }

@@ -40,9 +40,9 @@ type cluster struct {
 	clock    *clocktesting.FakeClock
 	api      *memory.API
 	receipts *receipts
-	core     informers.SharedInformerFactory
+	kube     informers.SharedInformerFactory
 	groups   volcanoinformers.SharedInformerFactory
-	engine   *core.Engine
+	core     *core.Core
 	sched    *scheduler.Scheduler
 	// asking: the scheduling loop has finished with the pod before, and asks for the next.
 	asking  atomic.Bool
@@ -85,15 +85,15 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 	kube, groups := c.api.Kube(), c.api.Groups()
 	c.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
 	groups.VolcanoInformers = tap.Volcano(c.groups, c.receipts.between)
-	c.core = scheduler.NewInformerFactory(kube, 0, nil)
-	c.engine = core.NewWith(core.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, Policies: o.Outside.Policies})
+	c.kube = scheduler.NewInformerFactory(kube, 0, nil)
+	c.core = core.New(core.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, Policies: o.Outside.Policies})
 	config := o.Config
-	registry := plugins.Registry(c.engine)
-	if err := registry.Merge(plugins.Joining(c.engine, o.Outside.Plugins)); err != nil {
+	registry := plugins.Registry(c.core)
+	if err := registry.Merge(plugins.Joining(c.core, o.Outside.Plugins)); err != nil {
 		c.stop()
 		return nil, fmt.Errorf("adding plugins to the scheduler: %w", err)
 	}
-	c.sched, err = scheduler.New(c.ctx, kube, tap.Core(c.core, c.receipts.between), nil, discardEvents,
+	c.sched, err = scheduler.New(c.ctx, kube, tap.Core(c.kube, c.receipts.between), nil, discardEvents,
 		scheduler.WithClock(c.clock),
 		scheduler.WithComponentConfigVersion(config.APIVersion),
 		scheduler.WithProfiles(config.Profiles...),
@@ -108,13 +108,13 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 	case err != nil:
 		c.stop()
 		return nil, fmt.Errorf("building the scheduler: %w", err)
-	case c.engine.Dispatcher == nil:
+	case c.core.Dispatcher == nil:
 		c.stop()
 		return nil, fmt.Errorf("no profile of the configuration has the plugin %s: enable it in all of them, and %s where there are gangs",
 			names.BatchQueue, names.Gang)
 	}
-	c.engine.Dispatcher.Hold()
-	app.Adapt(c.engine, c.sched)
+	c.core.Dispatcher.Hold()
+	app.Adapt(c.core, c.sched)
 	next := c.sched.NextEntity
 	c.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		c.asking.Store(true)
@@ -129,14 +129,14 @@ func discardEvents(string) events.EventRecorderLogger { return &events.FakeRecor
 
 // start begins to watch, takes the figures of the start, and lets the scheduler run.
 func (c *cluster) start() error {
-	c.core.StartWithContext(c.ctx)
-	c.core.WaitForCacheSyncWithContext(c.ctx)
+	c.kube.StartWithContext(c.ctx)
+	c.kube.WaitForCacheSyncWithContext(c.ctx)
 	if err := c.sched.WaitForHandlersSync(c.ctx); err != nil {
 		return fmt.Errorf("filling the scheduler's cache: %w", context.Cause(c.ctx))
 	}
 	if err := c.wait(func() string {
 		select {
-		case <-c.engine.Complete():
+		case <-c.core.Complete():
 			return c.receipts.undelivered()
 		default:
 			return "the model is not complete"
@@ -144,7 +144,7 @@ func (c *cluster) start() error {
 	}); err != nil {
 		return err
 	}
-	c.initial = figuresOf(c.engine)
+	c.initial = figuresOf(c.core)
 	c.running.Go(func() { c.sched.Run(c.ctx) })
 	return nil
 }
@@ -153,10 +153,10 @@ func (c *cluster) start() error {
 func (c *cluster) stop() {
 	c.cancel()
 	c.running.Wait()
-	if c.engine.Writer != nil {
-		c.engine.Writer.Close()
+	if c.core.Writer != nil {
+		c.core.Writer.Close()
 	}
-	c.core.Shutdown()
+	c.kube.Shutdown()
 	c.groups.Shutdown()
 }
 

@@ -71,10 +71,10 @@ func (a Amounts) MarshalJSON() ([]byte, error) {
 }
 
 // figuresOf returns the figures as they are now. It is the only place that knows where they come from.
-func figuresOf(e *core.Engine) Figures {
+func figuresOf(c *core.Core) Figures {
 	figures := Figures{Queues: map[string]QueueFigures{}, JobShares: map[string]float64{}}
-	queues, shares := e.Dispatcher.Figures(), e.Dispatcher.Shares()
-	names := resourcesOf(e)
+	queues, shares := c.Dispatcher.Figures(), c.Dispatcher.Shares()
+	names := resourcesOf(c)
 	for _, q := range queues {
 		figures.Queues[q.Name] = QueueFigures{
 			Allocated: amountsOf(q.Usage.Allocated.Portion()), Request: amountsOf(q.Usage.Requested.Portion()),
@@ -89,9 +89,9 @@ func figuresOf(e *core.Engine) Figures {
 }
 
 // resourcesOf returns the resources that the cluster has.
-func resourcesOf(e *core.Engine) []corev1.ResourceName {
+func resourcesOf(c *core.Core) []corev1.ResourceName {
 	var names []corev1.ResourceName
-	for _, a := range e.State.Totals().Allocatable {
+	for _, a := range c.State.Totals().Allocatable {
 		if a.Value > 0 {
 			names = append(names, a.Name)
 		}

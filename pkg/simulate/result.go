@@ -122,7 +122,7 @@ func (c *cluster) collect(r *Result) error {
 		r.Pods = append(r.Pods, pod)
 	}
 	r.Jobs = c.jobs(pods)
-	for q := range c.engine.State.Snapshot().Queues {
+	for q := range c.core.State.Snapshot().Queues {
 		queue, ok := q.Object.(*volcano.Queue)
 		if !ok {
 			return fmt.Errorf("reading queue %s: it comes from a %T", q.Name, q.Object)
@@ -131,7 +131,7 @@ func (c *cluster) collect(r *Result) error {
 	}
 	slices.SortFunc(r.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
 	r.Nodes, err = c.nodes()
-	r.Final = figuresOf(c.engine)
+	r.Final = figuresOf(c.core)
 	return err
 }
 
@@ -187,9 +187,9 @@ func tallyOf(pods, disrupted []*corev1.Pod) tally {
 // jobs returns the jobs of the model with what became of their pods.
 func (c *cluster) jobs(pods []*corev1.Pod) []Job {
 	t := tallyOf(pods, c.api.Disruptions())
-	reasons := c.engine.Dispatcher.Reasons()
+	reasons := c.core.Dispatcher.Reasons()
 	byKey := map[model.JobKey]Job{}
-	for j := range c.engine.State.Snapshot().Jobs {
+	for j := range c.core.State.Snapshot().Jobs {
 		job := Job{
 			Namespace: j.Key.Namespace, Name: j.Key.Name, PodGroup: j.Key.Source != model.FromPod, Queue: j.Queue, MinMember: j.Min(),
 			Pods: t.pods[j.Key], Placed: t.placed[j.Key], Evicted: len(t.evicted[j.Key]),

@@ -71,8 +71,8 @@ func (c *cluster) rest() error {
 		if moving != "" {
 			return moving
 		}
-		if quiet, _ := c.engine.Dispatcher.Quiet(); !quiet {
-			c.engine.Dispatcher.Step()
+		if quiet, _ := c.core.Dispatcher.Quiet(); !quiet {
+			c.core.Dispatcher.Step()
 			return "the dispatcher has jobs to look at"
 		}
 		return ""
@@ -89,7 +89,7 @@ func (c *cluster) wait(moving func() string) error {
 // flush has the status writer write what differs. It reports whether anything was written.
 func (c *cluster) flush() (wrote bool, err error) {
 	before := c.api.Version()
-	if err := c.engine.Writer.Flush(c.ctx); err != nil {
+	if err := c.core.Writer.Flush(c.ctx); err != nil {
 		return false, fmt.Errorf("writing status: %w", err)
 	}
 	return c.api.Version() != before, c.wait(c.receipts.undelivered)
@@ -102,7 +102,7 @@ func (c *cluster) sleep(end time.Time) bool {
 	if len(c.api.Disruptions()) > c.disrupted {
 		end = least
 	}
-	if _, next := c.engine.Dispatcher.Quiet(); !next.IsZero() && !next.After(end) {
+	if _, next := c.core.Dispatcher.Quiet(); !next.IsZero() && !next.After(end) {
 		c.clock.SetTime(next)
 		return true
 	}
@@ -142,13 +142,13 @@ func (c *cluster) working() string {
 	if undelivered := c.receipts.undelivered(); undelivered != "" {
 		return undelivered
 	}
-	if c.engine.Asking() {
+	if c.core.Rules.Asking() {
 		return "an extender is asked for its vote"
 	}
-	if c.engine.Shuffling() {
+	if c.core.Background.Shuffling(c.clock.Now()) {
 		return "the action shuffle chooses pods"
 	}
-	if !c.engine.Evictions.Executor.Idle() {
+	if !c.core.Evictions.Executor.Idle() {
 		return "pods are being evicted"
 	}
 	if active := c.sched.SchedulingQueue.PodsInActiveQ(); len(active) > 0 {
@@ -165,11 +165,11 @@ func (c *cluster) working() string {
 
 // lagging says which part of the scheduler has not taken note yet of what another part did; empty when none.
 func (c *cluster) lagging() string {
-	if !maps.Equal(c.engine.Dispatcher.Reasons(), c.engine.Writer.Reasons()) {
+	if !maps.Equal(c.core.Dispatcher.Reasons(), c.core.Writer.Reasons()) {
 		return "reasons for waiting are being told"
 	}
 	// All is delivered, so that the scheduler's informer has what the API has.
-	pods, err := c.core.Core().V1().Pods().Lister().List(labels.Everything())
+	pods, err := c.kube.Core().V1().Pods().Lister().List(labels.Everything())
 	if err != nil {
 		return err.Error()
 	}

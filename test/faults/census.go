@@ -72,7 +72,7 @@ func ours(t reflect.Type) bool { return slices.Contains(counted, t.PkgPath()) }
 
 // census counts what the parts of a process remember, by part.
 func (p *process) census() map[string]census {
-	return map[string]census{"dispatcher": take(p.engine.Dispatcher), "status writer": take(p.engine.Writer)}
+	return map[string]census{"dispatcher": take(p.core.Dispatcher), "status writer": take(p.core.Writer)}
 }
 
 // remembers says what a process remembers that it has no use for; empty if nothing. One that does not lead has use for nothing but the accounts of

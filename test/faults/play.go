@@ -271,8 +271,8 @@ func (p *playing) complaint() string {
 	if complaint := p.world.complaint(); complaint != "" || i < 0 {
 		return complaint
 	}
-	engine := p.processes[i].engine
-	return cmp.Or(p.world.untold(), p.processes[i].remembers(p.world.exists), p.world.differs(engine.State), p.world.miscounts(engine.Dispatcher.Figures()))
+	core := p.processes[i].core
+	return cmp.Or(p.world.untold(), p.processes[i].remembers(p.world.exists), p.world.differs(core.State), p.world.miscounts(core.Dispatcher.Figures()))
 }
 
 // acting is which process acts; negative if none does.

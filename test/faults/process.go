@@ -105,7 +105,7 @@ func noGuests(conf *schedulerconfig.KubeSchedulerConfiguration) error {
 // process is a scheduler that runs: all of the real one but its command line, its HTTP endpoints and what it records as events.
 type process struct {
 	line   *line
-	engine *core.Engine
+	core   *core.Core
 	sched  *scheduler.Scheduler
 	cancel context.CancelFunc
 	// fresh is what its parts remember before they have seen anything.
@@ -119,11 +119,11 @@ type process struct {
 func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, name string, election bool) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{
-		line: &line{wire: w, name: name, dead: make(chan struct{})}, engine: core.NewWith(core.Options{Clock: late{}}), cancel: cancel,
+		line: &line{wire: w, name: name, dead: make(chan struct{})}, core: core.New(core.Options{Clock: late{}}), cancel: cancel,
 		leading: make(chan struct{}), lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	p.line.phase, p.line.plans = p.phase, p.plans
-	registry := plugins.Registry(p.engine)
+	registry := plugins.Registry(p.core)
 	if err := registry.Merge(p.line.moody()); err != nil {
 		cancel()
 		return nil, err
@@ -148,7 +148,7 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 		cancel()
 		return nil, err
 	}
-	app.Adapt(p.engine, p.sched)
+	app.Adapt(p.core, p.sched)
 	p.fresh = p.census()
 	go func() {
 		defer close(p.ended)
@@ -158,7 +158,7 @@ func startProcess(w *wire, conf *schedulerconfig.KubeSchedulerConfiguration, nam
 			p.act(ctx, kube, name, election)
 		}
 		<-ctx.Done()
-		p.engine.Writer.Close()
+		p.core.Writer.Close()
 		informers.Shutdown()
 	}()
 	return p, nil
@@ -190,7 +190,7 @@ func (p *process) act(ctx context.Context, kube kubernetes.Interface, name strin
 
 // phase is how far the turn has come.
 func (p *process) phase() dispatch.TurnPhase {
-	if d := p.engine.Dispatcher; d != nil {
+	if d := p.core.Dispatcher; d != nil {
 		return d.Phase()
 	}
 	return dispatch.Idle
@@ -213,10 +213,10 @@ type plans struct {
 
 // plans are those of the process.
 func (p *process) plans() (of plans) {
-	if e := p.engine.Evictions; e != nil {
+	if e := p.core.Evictions; e != nil {
 		of.decisions = e.Ledger.Decisions()
 	}
-	for _, t := range p.engine.State.Nominated() {
+	for _, t := range p.core.State.Nominated() {
 		of.kept = append(of.kept, t.Pod)
 	}
 	return of

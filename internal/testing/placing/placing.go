@@ -109,7 +109,7 @@ type world struct {
 	topologies []apiruntime.Object
 	// queues are those besides the default one.
 	queues []*model.Queue
-	engine *core.Engine
+	core   *core.Core
 }
 
 // queue reads a queue. With affinity=none it has none at all, with no list one that is empty.
@@ -258,23 +258,23 @@ func (w *world) framework(t *testing.T) (framework.Framework, error) {
 
 	metrics.Register()
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // Fake API servers do not stream lists.
-	e := core.NewWith(core.Options{Groups: w.groups()})
-	w.engine = e
-	told := topologies(e.State)
-	e.State.AddScheduler("volcano")
-	e.State.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Weight: 1})
+	shared := core.New(core.Options{Groups: w.groups()})
+	w.core = shared
+	told := topologies(shared.State)
+	shared.State.AddScheduler("volcano")
+	shared.State.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Weight: 1})
 	for _, q := range w.queues {
-		e.State.UpsertQueue(q)
+		shared.State.UpsertQueue(q)
 	}
 	for _, n := range w.nodes {
-		e.State.UpsertNode(n)
+		shared.State.UpsertNode(n)
 	}
 	for _, p := range append(w.pods, w.pod) {
-		e.State.UpsertPod(p)
+		shared.State.UpsertPod(p)
 	}
 	told.forget()
 	registry := plugins.NewInTreeRegistry()
-	if err := registry.Merge(caldera.Registry(e)); err != nil {
+	if err := registry.Merge(caldera.Registry(shared)); err != nil {
 		return nil, err
 	}
 	client := fake.NewClientset()

@@ -20,7 +20,7 @@ import (
 // plan plans the pods as a gang, and tells how many go to each node.
 func (w *world) plan(c *golden.Case, f framework.Framework) string {
 	planner := planning(f, nil)
-	planner.ReservationCanFail = w.engine.ReservationCanFail
+	planner.ReservationCanFail = w.core.Rules.ReservationCanFail
 	plan, err := planner.Plan(context.Background(), gang.Request{Job: w.job(), Budget: func() gang.Budget { return &policy.Budget{} }})
 	if err != nil {
 		c.Fatalf("%v", err)
@@ -41,7 +41,7 @@ func (w *world) plan(c *golden.Case, f framework.Framework) string {
 
 // job is a gang of pods like the one that was read.
 func (w *world) job() *model.Job {
-	state := w.engine.State
+	state := w.core.State
 	key := model.JobKey{Source: model.FromVolcano, Namespace: w.pod.Namespace, Name: "gang"}
 	state.UpsertGroup(key, &model.Group{Queue: model.DefaultQueue, MinMember: w.count})
 	for i := range w.count {

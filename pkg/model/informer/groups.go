@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	coschedulingclient "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned"
 	coschedulinginformers "sigs.k8s.io/scheduler-plugins/pkg/generated/informers/externalversions"
@@ -41,6 +42,9 @@ type Clients struct {
 	// VolcanoInformers, if not nil, are used instead of new informers of Volcano's objects; Groups starts them.
 	VolcanoInformers volcanoinformers.SharedInformerFactory
 }
+
+// Connect returns clients of the API server that the scheduler of a profile is connected to, or of another one that it is told to use.
+type Connect func(handle fwk.Handle) (Clients, error)
 
 // NewClients returns clients of one API server.
 func NewClients(config *rest.Config) (Clients, error) {

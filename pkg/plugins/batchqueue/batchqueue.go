@@ -17,12 +17,11 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // BatchQueue gates and sorts.
 type BatchQueue struct {
-	engine *core.Engine
+	core Core
 }
 
 var (
@@ -34,24 +33,38 @@ var (
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = names.BatchQueue
 
+// Core is what the plugin asks of the scheduler that it belongs to.
+type Core interface {
+	// PolicyNames are those that tiers may name besides the built-in ones.
+	PolicyNames() []string
+	// Configure takes the arguments of a profile; an error says what is wrong with them.
+	Configure(ctx context.Context, handle framework.Framework, args *config.BatchQueueArgs) error
+	// Start builds what the plugins of all profiles share, once these exist.
+	Start() error
+	// Holds reports whether a pod is to wait for the turn of its job.
+	Holds(pod *corev1.Pod) bool
+	// Urgent reports whether a pod is a planned member of the turn that is on.
+	Urgent(pod *corev1.Pod) bool
+}
+
 // New returns the factory of the plugin.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(core Core) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.BatchQueueArgs)
 		if !ok {
 			return nil, fmt.Errorf("want args to be of type BatchQueueArgs, got %T", obj)
 		}
-		if err := validation.ValidateBatchQueueArgs(nil, args, e.PolicyNames()...); err != nil {
+		if err := validation.ValidateBatchQueueArgs(nil, args, core.PolicyNames()...); err != nil {
 			return nil, err
 		}
 		f, ok := handle.(framework.Framework)
 		if !ok {
 			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
 		}
-		if err := e.Configure(ctx, f, args); err != nil {
+		if err := core.Configure(ctx, f, args); err != nil {
 			return nil, err
 		}
-		return &BatchQueue{engine: e}, nil
+		return &BatchQueue{core: core}, nil
 	}
 }
 
@@ -62,7 +75,7 @@ func (pl *BatchQueue) Name() string { return Name }
 // them. What can help a job that waits is watched by the dispatcher, which activates the pods itself. By the time it is
 // called the plugins of all profiles exist, so it also starts what they share.
 func (pl *BatchQueue) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	return nil, pl.engine.Start()
+	return nil, pl.core.Start()
 }
 
 // Less puts the planned members of the turn first, so that nothing takes their nodes in between. All other pods sort
@@ -87,12 +100,12 @@ func (pl *BatchQueue) Less(a, b fwk.QueuedEntityInfo) bool {
 // ends, which no member in the heap outlives unless the turn was broken off.
 func (pl *BatchQueue) urgent(entity fwk.QueuedEntityInfo) bool {
 	info, ok := entity.(*framework.QueuedPodInfo)
-	return ok && pl.engine.State.Schedules(info.Pod.Spec.SchedulerName) && pl.engine.Dispatcher.Urgent(info.Pod.UID)
+	return ok && pl.core.Urgent(info.Pod)
 }
 
 // PreEnqueue lets a pod of a batch profile pass only while its job has a turn that includes it.
 func (pl *BatchQueue) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if pl.engine.Holds(pod) {
+	if pl.core.Holds(pod) {
 		return gated
 	}
 	return nil

@@ -11,13 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
+
+// nobodyUrgent is a scheduler in which no turn is on.
+type nobodyUrgent struct{ Core }
+
+// Urgent implements Core.
+func (nobodyUrgent) Urgent(*corev1.Pod) bool { return false }
 
 // TestPodsHaveOneOrder: there is none in which two pods change places by chance.
 func TestPodsHaveOneOrder(t *testing.T) {
-	pl := &BatchQueue{engine: core.New()}
+	pl := &BatchQueue{core: nobodyUrgent{}}
 	queued := func(uid types.UID, priority int32, after time.Duration) *framework.QueuedPodInfo {
 		info, err := framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PodSpec{Priority: &priority}})
 		if err != nil {

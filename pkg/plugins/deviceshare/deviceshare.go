@@ -22,7 +22,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/deviceshare/card"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // DeviceShare gives cards to pods.
@@ -50,7 +49,7 @@ var (
 const Name = names.DeviceShare
 
 // New returns the factory of the plugin.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.DeviceShareArgs)
 		if !ok {
@@ -59,9 +58,9 @@ func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.
 		if err := validation.ValidateDeviceShareArgs(nil, args); err != nil {
 			return nil, err
 		}
-		pl := &DeviceShare{args: *args, mode: modeOf(args), handle: handle, clock: e.Clock(), ledger: newLedger()}
+		pl := &DeviceShare{args: *args, mode: modeOf(args), handle: handle, clock: c, ledger: newLedger()}
 		pl.nodes = handle.SharedInformerFactory().Core().V1().Nodes().Lister()
-		if err := pl.follow(func() { e.State.Raise(model.NodeChanged) }); err != nil {
+		if err := pl.follow(func() { state.Raise(model.NodeChanged) }); err != nil {
 			return nil, err
 		}
 		return pl, nil

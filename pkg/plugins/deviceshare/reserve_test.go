@@ -26,12 +26,12 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/deviceshare"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 const lock = "hamivgpu"
@@ -70,11 +70,11 @@ func start(t *testing.T, change func(*config.DeviceShareArgs), pods ...*corev1.P
 		c.check(err)
 	}
 	c.factory = informers.NewSharedInformerFactory(c.client, 0)
-	e := core.New()
-	e.State.Observe(func(model.Change) { c.changes++ })
+	state := model.NewState()
+	state.Observe(func(model.Change) { c.changes++ })
 	args := &config.DeviceShareArgs{Mode: config.DeviceVGPU}
 	change(args)
-	pl, err := deviceshare.New(e)(t.Context(), args, c)
+	pl, err := deviceshare.New(state, clock.RealClock{})(t.Context(), args, c)
 	c.check(err)
 	c.pl = pl.(*deviceshare.DeviceShare)
 	c.factory.Start(t.Context().Done())
@@ -375,11 +375,11 @@ func TestWhatTheFactoryRefuses(t *testing.T) {
 		"mode: Required value: write GPUNumber, GPUSharing or VGPU": {},
 		"nodeLock: Forbidden: only mode VGPU has it; remove it":     {Mode: config.DeviceGPUNumber, NodeLock: true},
 	} {
-		if _, err := deviceshare.New(core.New())(t.Context(), obj, c); err == nil || err.Error() != want {
+		if _, err := deviceshare.New(model.NewState(), clock.RealClock{})(t.Context(), obj, c); err == nil || err.Error() != want {
 			t.Errorf("error is %v, want %q", err, want)
 		}
 	}
-	if _, err := deviceshare.New(core.New())(t.Context(), &config.BinpackArgs{}, c); err == nil || err.Error() != "want args to be of type DeviceShareArgs, got *config.BinpackArgs" {
+	if _, err := deviceshare.New(model.NewState(), clock.RealClock{})(t.Context(), &config.BinpackArgs{}, c); err == nil || err.Error() != "want args to be of type DeviceShareArgs, got *config.BinpackArgs" {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
@@ -25,12 +26,12 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/client"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/protocol"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Extender asks an HTTP server about nodes.
 type Extender struct {
-	engine *core.Engine
+	state  *model.State
+	clock  clock.WithTicker
 	args   config.ExtenderArgs
 	client *client.Client
 	// done is closed when the scheduler ends; reviewing: nodes are to be judged again in a while.
@@ -57,7 +58,7 @@ const Name = names.Extender
 const review = 10 * time.Second
 
 // New returns the factory of the plugin.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.ExtenderArgs)
 		if !ok {
@@ -66,7 +67,7 @@ func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.
 		if err := validation.ValidateExtenderArgs(nil, args); err != nil {
 			return nil, err
 		}
-		return &Extender{engine: e, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}, nil
+		return &Extender{state: state, clock: c, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}, nil
 	}
 }
 
@@ -234,14 +235,14 @@ func (pl *Extender) review() {
 	if !pl.reviewing.CompareAndSwap(false, true) {
 		return
 	}
-	timer := pl.engine.Clock().NewTimer(review)
+	timer := pl.clock.NewTimer(review)
 	go func() {
 		defer timer.Stop()
 		select {
 		case <-pl.done:
 		case <-timer.C():
 			pl.reviewing.Store(false)
-			pl.engine.State.Raise(model.JudgedAnew)
+			pl.state.Raise(model.JudgedAnew)
 		}
 	}()
 }
@@ -250,7 +251,7 @@ func (pl *Extender) review() {
 func (pl *Extender) task(pod *corev1.Pod) *protocol.Task { return protocol.TaskOf(pl.known(pod)) }
 
 func (pl *Extender) known(pod *corev1.Pod) *model.Task {
-	if t := pl.engine.State.Task(pod.UID); t != nil {
+	if t := pl.state.Task(pod.UID); t != nil {
 		return t
 	}
 	return model.NewTask(pod)

@@ -24,7 +24,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 func TestReservations(t *testing.T) {
@@ -76,7 +75,7 @@ func TestReservations(t *testing.T) {
 			if tc.change != nil {
 				tc.change(args)
 			}
-			plugin, err := extender.New(core.New())(t.Context(), args, nil)
+			plugin, err := extender.New(model.NewState(), testingclock.NewFakeClock(time.Unix(0, 0)))(t.Context(), args, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,11 +107,11 @@ func TestNodesThatWereRefusedAreLookedAtAgain(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status": "full"}`) }))
 	defer server.Close()
 	clock := testingclock.NewFakeClock(time.Unix(0, 0))
-	e := core.NewWith(core.Options{Clock: clock})
+	state := model.NewState()
 	events := make(chan model.Event, 2)
-	e.State.Observe(func(c model.Change) { events <- c.Events })
+	state.Observe(func(c model.Change) { events <- c.Events })
 	args := &config.ExtenderArgs{URLPrefix: server.URL, HTTPTimeout: metav1.Duration{Duration: time.Minute}, MaxScore: 1, PredicateVerb: "p"}
-	plugin, err := extender.New(e)(t.Context(), args, nil)
+	plugin, err := extender.New(state, clock)(t.Context(), args, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +137,7 @@ func TestNoPlanGoesByTheAnswersForAnother(t *testing.T) {
 	pod := st.MakePod().Name("p").UID("p").Req(map[corev1.ResourceName]string{"cpu": "1"}).Obj()
 	for verb, want := range map[string]bool{"predicate": true, "": false} {
 		args := &config.ExtenderArgs{URLPrefix: "http://localhost", HTTPTimeout: metav1.Duration{Duration: time.Minute}, MaxScore: 1, PredicateVerb: verb, AllocateFuncVerb: "allocate"}
-		plugin, err := extender.New(core.New())(t.Context(), args, nil)
+		plugin, err := extender.New(model.NewState(), testingclock.NewFakeClock(time.Unix(0, 0)))(t.Context(), args, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,13 +29,12 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Gang plans and places whole gangs.
 type Gang struct {
 	handle  framework.Framework
-	engine  *core.Engine
+	parts   Parts
 	args    config.GangArgs
 	planner *gang.Planner
 	binder  fwk.BindPlugin
@@ -56,7 +55,7 @@ var (
 const Name = names.Gang
 
 // New returns the factory of the plugin. Each profile bounds its own binds.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.GangArgs)
 		if !ok {
@@ -69,16 +68,16 @@ func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.
 		if !ok {
 			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
 		}
-		e.Attach(f)
+		parts.Attach(f)
 		binder, err := defaultbinder.New(ctx, nil, handle)
 		if err != nil {
 			return nil, fmt.Errorf("building the binder: %w", err)
 		}
 		return &Gang{
 			handle:  f,
-			engine:  e,
+			parts:   parts,
 			args:    *args,
-			planner: newPlanner(f, e),
+			planner: newPlanner(f, parts),
 			binder:  surely{binder.(fwk.BindPlugin), handle.ClientSet()},
 			slots:   newSlots(int(args.BindConcurrency)),
 		}, nil
@@ -119,7 +118,7 @@ func (pl *Gang) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, e
 		complain("plugin %s must be the first at postFilter, behind %s if that is enabled, where the order is %v: list them so at postFilter and at multiPoint",
 			Name, names.Reclaim, order)
 	}
-	if pl.engine.PlacesOutside() && !sets.New(listed(plugins.Filter)...).Has(names.Extender) {
+	if pl.parts.Rules.PlacesOutside() && !sets.New(listed(plugins.Filter)...).Has(names.Extender) {
 		complain("the tiers have an extender with verbs about nodes, and plugin %s, which asks these, is not enabled: enable it at multiPoint with the same verbs in its args, or take them out of the tiers",
 			names.Extender)
 	}
@@ -171,7 +170,7 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 	if gang.Planning(state) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	entry := pl.engine.Dispatcher.Enter(pod.UID)
+	entry := pl.parts.Turns().Enter(pod.UID)
 	switch entry.Verdict {
 	case dispatch.Member:
 	case dispatch.Lead:
@@ -193,18 +192,18 @@ func (pl *Gang) starts(pod *corev1.Pod) bool {
 	if key.Source != model.FromVolcano {
 		return false
 	}
-	job := pl.engine.State.Head(key)
+	job := pl.parts.State.Head(key)
 	return job != nil && job.Group != nil && !job.Ready()
 }
 
 // lead plans the turn and returns the node of the leading pod.
 func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, entry dispatch.Entry) (string, *fwk.Status) {
-	logger, job, began := klog.FromContext(ctx), entry.Job, pl.engine.Clock().Now()
+	logger, job, began := klog.FromContext(ctx), entry.Job, pl.parts.Clock.Now()
 	request := gang.Request{
 		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
-		Nominated: pl.engine.State.Nominated(), Followers: entry.Followers,
+		Nominated: pl.parts.State.Nominated(), Followers: entry.Followers,
 	}
-	if reason, again := pl.engine.Shut(); reason != (model.Reason{}) {
+	if reason, again := pl.parts.Rules.Shut(); reason != (model.Reason{}) {
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
 	}
 	plan, err := gang.Plan{Reason: entry.Limit}, error(nil)
@@ -213,12 +212,12 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	}
 	switch {
 	case err != nil:
-		pl.engine.Dispatcher.Errored(pod.UID, err)
+		pl.parts.Turns().Errored(pod.UID, err)
 		return "", fwk.AsStatus(fmt.Errorf("planning job %s: %w", job.Key, err))
 	case len(plan.Placements) == 0:
-		message := pl.engine.Dispatcher.Settled(pod.UID, plan.Reason).Message
+		message := pl.parts.Turns().Settled(pod.UID, plan.Reason).Message
 		behind, late := pl.behind(pod, began)
-		if behind && pl.engine.Dispatcher.Repeat(pod.UID) {
+		if behind && pl.parts.Turns().Repeat(pod.UID) {
 			logger.V(4).Info("Job is planned again: the scheduler's cache is behind", "job", job.Key)
 			return "", fwk.NewStatus(fwk.Unschedulable, message)
 		}
@@ -226,23 +225,23 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		state.Write(refusalKey, &Refusal{
 			Request: request, Reason: plan.Reason, Planner: pl.planner, Doubts: plan.Doubts, Stale: behind || late,
 			Doubted: func() bool {
-				return pl.engine.Doubted(pl.handle.SnapshotSharedLister().NodeInfos(), func(node string) bool {
-					return pl.engine.Dispatcher.Concerns(pod.UID, node)
+				return pl.parts.Lag.Doubted(pl.handle.SnapshotSharedLister().NodeInfos(), func(node string) bool {
+					return pl.parts.Turns().Concerns(pod.UID, node)
 				})
 			},
 		})
 		return "", fwk.NewStatus(fwk.Unschedulable, message)
 	}
-	if reason, again := pl.engine.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
+	if reason, again := pl.parts.Rules.Ready(ctx, job, plan.Placements); reason != (model.Reason{}) {
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
 	}
-	pl.engine.Evictions.Inherit(job, plan.Placements)
+	pl.parts.Keeper().Inherit(job, plan.Placements)
 	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
 	for i, p := range plan.Placements {
 		pods[i], nodes[i] = p.Task.Pod, p.Node
 	}
 	logger.V(3).Info("Job planned", "job", job.Key, "pods", len(pods), "fragile", plan.Fragile)
-	node := pl.engine.Dispatcher.Planned(pod.UID, pods, nodes, plan.Fragile)
+	node := pl.parts.Turns().Planned(pod.UID, pods, nodes, plan.Fragile)
 	if node == "" {
 		return "", fwk.NewStatus(fwk.Unschedulable, "no node fits it; other members of its job start without it")
 	}
@@ -251,8 +250,8 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 
 // behind reports whether the scheduler's cache lacks room that may be of use to the turn that a pod leads, and was there when it began.
 func (pl *Gang) behind(lead *corev1.Pod, began time.Time) (behind, late bool) {
-	return pl.engine.Behind(pl.handle.SnapshotSharedLister().NodeInfos(), began, func(node string) bool {
-		return pl.engine.Dispatcher.Concerns(lead.UID, node)
+	return pl.parts.Lag.Behind(pl.handle.SnapshotSharedLister().NodeInfos(), began, func(node string) bool {
+		return pl.parts.Turns().Concerns(lead.UID, node)
 	})
 }
 
@@ -261,7 +260,7 @@ func (pl *Gang) withhold(ctx context.Context, state fwk.CycleState, pod *corev1.
 	klog.FromContext(ctx).V(3).Info("Job may not start", "job", refusal.Request.Job.Key, "reason", refusal.Reason.Text())
 	refusal.Withheld, refusal.Planner = true, pl.planner
 	state.Write(refusalKey, refusal)
-	return fwk.NewStatus(fwk.Unschedulable, pl.engine.Dispatcher.Settled(pod.UID, refusal.Reason).Message)
+	return fwk.NewStatus(fwk.Unschedulable, pl.parts.Turns().Settled(pod.UID, refusal.Reason).Message)
 }
 
 // PreFilterExtensions returns nil: the pin does not depend on other pods.
@@ -282,7 +281,7 @@ const elsewhere = "node(s) were not the one planned for the pod"
 func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if r := RefusalOf(state); r != nil {
 		if !r.Repeated {
-			pl.engine.Dispatcher.Refused(pod.UID, r.forDispatch())
+			pl.parts.Turns().Refused(pod.UID, r.forDispatch())
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
@@ -292,7 +291,7 @@ func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
 	klog.FromContext(ctx).V(3).Info("Planned node was lost, planning again", "job", model.JobOf(pod), "pod", klog.KObj(pod), "node", p.node)
-	pl.engine.Dispatcher.Lost(pod.UID, model.JobOf(pod))
+	pl.parts.Turns().Lost(pod.UID, model.JobOf(pod))
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
@@ -301,10 +300,10 @@ func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev
 func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	switch {
 	case gang.Planning(state):
-	case !pl.engine.Dispatcher.MayReserve(pod.UID, nodeName):
+	case !pl.parts.Turns().MayReserve(pod.UID, nodeName):
 		return fwk.NewStatus(fwk.Unschedulable, turnOver)
 	default:
-		pl.engine.State.Assume(pod.UID, nodeName)
+		pl.parts.State.Assume(pod.UID, nodeName)
 	}
 	return nil
 }
@@ -312,14 +311,14 @@ func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 // Unreserve takes the reservation back and has the job planned again.
 func (pl *Gang) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
 	if !gang.Planning(state) {
-		pl.engine.Dispatcher.Unreserved(pod.UID, model.JobOf(pod))
-		pl.engine.State.Forget(pod.UID)
+		pl.parts.Turns().Unreserved(pod.UID, model.JobOf(pod))
+		pl.parts.State.Forget(pod.UID)
 	}
 }
 
 // Permit ends the turn with the last member. Members wait here only if a reservation of the turn could still fail.
 func (pl *Gang) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
-	if pl.engine.Dispatcher.Reserved(pod.UID) {
+	if pl.parts.Turns().Reserved(pod.UID) {
 		return fwk.NewStatus(fwk.Wait, "waiting for the rest of its gang"), pl.args.ReservationTimeout.Duration
 	}
 	return nil, 0
@@ -337,9 +336,9 @@ func (pl *Gang) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	defer pl.slots.release()
 	status := pl.binder.Bind(ctx, state, pod, nodeName)
 	if status.IsSuccess() {
-		pl.engine.Dispatcher.Bound(model.JobOf(pod))
+		pl.parts.Turns().Bound(model.JobOf(pod))
 		if p.hushed {
-			pl.engine.Hush(pod.UID)
+			pl.parts.Suppress(pod.UID)
 		}
 	}
 	return status

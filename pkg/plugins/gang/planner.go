@@ -11,17 +11,18 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // newPlanner gives the planner what it needs of a profile.
-func newPlanner(f framework.Framework, e *core.Engine) *gang.Planner {
+func newPlanner(f framework.Framework, parts Parts) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
 	p := planner.New(f)
-	p.Arrange, p.Domains = e.Arrange, e
-	p.Ours = func(pod types.UID) bool { return e.State.Task(pod) != nil }
+	p.Arrange, p.Domains = parts.Rules.Arrange, parts.Rules
+	p.Ours = func(pod types.UID) bool { return parts.State.Task(pod) != nil }
 	p.SampleSize = func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) }
-	p.ReservationCanFail = func(pod *corev1.Pod) bool { return reservationCanFail(pod, claims) || e.ReservationCanFail(pod) }
+	p.ReservationCanFail = func(pod *corev1.Pod) bool {
+		return reservationCanFail(pod, claims) || parts.Rules.ReservationCanFail(pod)
+	}
 	return p
 }
 

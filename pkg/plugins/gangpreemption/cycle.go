@@ -17,7 +17,6 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // cycle is what one preemption goes by: jobs as they were when it began, however many nodes are looked at, at the same time and pod by pod.
@@ -38,15 +37,14 @@ type cycle struct {
 	victims map[string][]types.UID
 }
 
-func newCycle(e *core.Engine) *cycle {
+func newCycle(p Parts) *cycle {
 	c := &cycle{
-		batch: e.Batch, tasks: map[model.JobKey]map[types.UID]*model.Task{}, spare: map[string]map[types.UID]bool{},
+		batch: p.batch, tasks: map[model.JobKey]map[types.UID]*model.Task{}, spare: map[string]map[types.UID]bool{},
 		victims: map[string][]types.UID{},
 	}
-	if e.Dispatcher != nil {
-		// Who is broken changes with the jobs, so these come second: a gang that is whole by now is not taken for broken.
-		c.rule = e.Dispatcher.Ordinary()
-		c.jobs = e.State.Snapshot()
+	// Who is broken changes with the jobs, so these come second: a gang that is whole by now is not taken for broken.
+	if c.rule = p.Ordinary(); c.rule != nil {
+		c.jobs = p.State.Snapshot()
 	}
 	return c
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // running is a pod on a node, of a gang if that is named.
@@ -42,31 +41,32 @@ func TestBrokenGangsGoFirst(t *testing.T) {
 	key := func(name string) model.JobKey {
 		return model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: name}
 	}
-	e := core.New()
-	e.State.AddScheduler("volcano")
+	state := model.NewState()
+	state.AddScheduler("volcano")
 	pods := map[string]*corev1.Pod{"plain": running("plain", "", 0)}
 	for _, name := range []string{"half", "early", "awaited", "whole"} {
 		least := 2
 		if name == "whole" {
 			least = 1
 		}
-		e.State.UpsertGroup(key(name), &model.Group{UID: types.UID(name), Queue: model.DefaultQueue, MinMember: least})
+		state.UpsertGroup(key(name), &model.Group{UID: types.UID(name), Queue: model.DefaultQueue, MinMember: least})
 		pods[name] = running(name, name, 5)
-		e.State.UpsertPod(pods[name])
+		state.UpsertPod(pods[name])
 	}
 	missing := running("missing", "awaited", 5)
 	missing.Spec.NodeName, missing.Status.Phase = "", corev1.PodPending
-	e.State.UpsertPod(missing)
-	e.State.Pipeline([]model.Nomination{{UID: "missing", Node: "n"}}, nil)
+	state.UpsertPod(missing)
+	state.Pipeline([]model.Nomination{{UID: "missing", Node: "n"}}, nil)
 	set, err := policy.Compile(&config.BatchQueueArgs{
 		Actions: []config.Action{config.Allocate}, Tiers: []config.Tier{{Plugins: []config.TierPlugin{{Name: config.PluginGang}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCycle(e)
-	c.jobs, c.rule = e.State.Snapshot(), set.Ordinary(now, policy.Lapses{key("half"): now, key("early"): now.Add(1), key("awaited"): now, key("whole"): now})
-	pl := &GangPreemption{engine: e}
+	parts := Parts{State: state, Ordinary: func() *policy.Ordinary { return nil }}
+	c := newCycle(parts)
+	c.jobs, c.rule = state.Snapshot(), set.Ordinary(now, policy.Lapses{key("half"): now, key("early"): now.Add(1), key("awaited"): now, key("whole"): now})
+	pl := &GangPreemption{parts: parts}
 	pl.cycle.Store(c)
 	for name, pod := range pods {
 		if name == "plain" {

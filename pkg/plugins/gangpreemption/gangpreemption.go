@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
@@ -23,19 +22,21 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
 // GangPreemption is upstream's preemption with our rule of who may go.
 type GangPreemption struct {
 	*defaultpreemption.DefaultPreemption
-	engine *core.Engine
-	// leave has pods leave in the model.
-	leave func([]types.UID)
+	parts Parts
+	// done is closed when the scheduler ends.
+	done <-chan struct{}
 	// cycle is what the preemption that is on goes by; nil between two. There is one at a time: all scheduling cycles are one goroutine's.
 	cycle atomic.Pointer[cycle]
 }
@@ -50,8 +51,19 @@ var (
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = names.GangPreemption
 
+// Parts are what the plugin asks of the scheduler that it belongs to.
+type Parts struct {
+	State *model.State
+	Clock clock.WithTicker
+	// Ordinary says who may go for an ordinary pod; nil where no profile is a batch profile.
+	Ordinary func() *policy.Ordinary
+}
+
+// batch reports whether a pod is of a batch profile.
+func (p Parts) batch(pod *corev1.Pod) bool { return p.State.Schedules(pod.Spec.SchedulerName) }
+
 // New returns the factory of the plugin.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.GangPreemptionArgs)
 		if !ok {
@@ -66,7 +78,7 @@ func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.
 		if err != nil {
 			return nil, fmt.Errorf("building upstream's preemption: %w", err)
 		}
-		pl := &GangPreemption{DefaultPreemption: upstream, engine: e, leave: func(pods []types.UID) { e.Preempted(ctx, pods) }}
+		pl := &GangPreemption{DefaultPreemption: upstream, parts: parts, done: ctx.Done()}
 		upstream.IsEligiblePod, upstream.MoreImportantVictim = pl.eligible, pl.moreImportant
 		// Who was chosen is learned from the search itself.
 		upstream.Evaluator.PluginName, upstream.Evaluator.Interface = Name, pl
@@ -80,7 +92,7 @@ func (pl *GangPreemption) Name() string { return Name }
 // PostFilter preempts for a pod. The victims are leaving from now on as far as the model goes: the API server is asked for them later, and
 // what they leave of their gangs must not be taken for surplus until then.
 func (pl *GangPreemption) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, m fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
-	c := newCycle(pl.engine)
+	c := newCycle(pl.parts)
 	pl.cycle.Store(c)
 	defer pl.cycle.Store(nil)
 	result, status := pl.DefaultPreemption.PostFilter(ctx, state, pod, m)
@@ -120,7 +132,7 @@ func (pl *GangPreemption) eligible(node fwk.NodeInfo, victim preemption.Victim, 
 		return true
 	}
 	for _, info := range victim.Pods() {
-		if pod := info.GetPod(); pod.Spec.NodeName == node.Node().Name && pl.engine.Batch(pod) && !c.spares(node, least)[pod.UID] {
+		if pod := info.GetPod(); pod.Spec.NodeName == node.Node().Name && pl.parts.batch(pod) && !c.spares(node, least)[pod.UID] {
 			return false
 		}
 	}

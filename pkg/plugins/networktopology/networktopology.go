@@ -20,9 +20,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/topology/hypernode"
 )
 
@@ -47,7 +47,7 @@ var (
 const Name = names.NetworkTopology
 
 // New returns the factory of the plugin. While its context lasts it follows HyperNodes and nodes.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(state *model.State, connect informer.Connect) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.NetworkTopologyArgs)
 		if !ok {
@@ -56,12 +56,12 @@ func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.
 		if err := validation.ValidateNetworkTopologyArgs(nil, args); err != nil {
 			return nil, err
 		}
-		clients, err := e.Groups(handle)
+		clients, err := connect(handle)
 		if err != nil {
 			return nil, err
 		}
-		changed := func() { e.State.Raise(model.NodeChanged) }
-		complain := func(object runtime.Object, problem string) { e.State.Complain(object, problem) }
+		changed := func() { state.Raise(model.NodeChanged) }
+		complain := func(object runtime.Object, problem string) { state.Complain(object, problem) }
 		pl := newPlugin(args, newFollower(changed, complain))
 		if err := followNodes(ctx, pl.follower, handle); err != nil {
 			return nil, err

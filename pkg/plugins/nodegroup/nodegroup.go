@@ -18,7 +18,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // NodeGroup keeps pods to the node groups of their queues.
@@ -40,13 +39,13 @@ var (
 const Name = names.NodeGroup
 
 // New returns the factory of the plugin.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(state *model.State) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(_ context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.NodeGroupArgs)
 		if !ok {
 			return nil, fmt.Errorf("want args to be of type NodeGroupArgs, got %T", obj)
 		}
-		return &NodeGroup{args: *args, state: e.State}, nil
+		return &NodeGroup{args: *args, state: state}, nil
 	}
 }
 

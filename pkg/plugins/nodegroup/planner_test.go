@@ -21,38 +21,37 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/nodegroup"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // TestEqualPodsOfDifferentQueuesKeepToTheGroupsOfTheirs: what one plan found out is used for the next one of pods that are alike,
 // but not for those of a queue that says something else.
 func TestEqualPodsOfDifferentQueuesKeepToTheGroupsOfTheirs(t *testing.T) {
-	e := core.New()
-	e.State.AddScheduler("volcano")
+	state := model.NewState()
+	state.AddScheduler("volcano")
 	var nodes []*corev1.Node
 	for _, group := range []string{"a", "b"} {
-		e.State.UpsertQueue(&model.Queue{Name: group, Weight: 1, NodeGroups: &model.NodeGroups{Required: []string{group}}})
+		state.UpsertQueue(&model.Queue{Name: group, Weight: 1, NodeGroups: &model.NodeGroups{Required: []string{group}}})
 		has := corev1.ResourceList{"cpu": resource.MustParse("16"), "pods": resource.MustParse("110")}
 		nodes = append(nodes, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "node-" + group, Labels: map[string]string{model.NodeGroupLabel: group}},
 			Status:     corev1.NodeStatus{Capacity: has, Allocatable: has},
 		})
 	}
-	e.State.UpsertQueue(&model.Queue{Name: "like-a", Weight: 1, NodeGroups: &model.NodeGroups{Required: []string{"a"}}})
+	state.UpsertQueue(&model.Queue{Name: "like-a", Weight: 1, NodeGroups: &model.NodeGroups{Required: []string{"a"}}})
 	p := placing.Planner(t, nodes, nil, nil, nodegroup.Name, func(ctx context.Context, _ apiruntime.Object, h fwk.Handle) (fwk.Plugin, error) {
-		return nodegroup.New(e)(ctx, &config.NodeGroupArgs{Strict: true}, h)
+		return nodegroup.New(state)(ctx, &config.NodeGroupArgs{Strict: true}, h)
 	})
 	for i, step := range []struct{ queue, want string }{{"a", "node-a"}, {"like-a", "node-a"}, {"b", "node-b"}, {"a", "node-a"}, {"b", "node-b"}} {
 		name := fmt.Sprintf("g%d", i)
 		key := model.JobKey{Source: model.FromVolcano, Namespace: "team", Name: name}
-		e.State.UpsertGroup(key, &model.Group{Queue: step.queue, MinMember: 1})
-		e.State.UpsertPod(&corev1.Pod{
+		state.UpsertGroup(key, &model.Group{Queue: step.queue, MinMember: 1})
+		state.UpsertPod(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), Annotations: map[string]string{model.GroupNameAnnotation: name}},
 			Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
 				Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 			}}},
 		})
-		plan, err := p.Plan(t.Context(), gang.Request{Job: e.State.Job(key), Budget: func() gang.Budget { return &policy.Budget{} }})
+		plan, err := p.Plan(t.Context(), gang.Request{Job: state.Job(key), Budget: func() gang.Budget { return &policy.Budget{} }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,9 +25,9 @@ import (
 	nodeinfo "volcano.sh/apis/pkg/apis/nodeinfo/v1alpha1"
 	volcanofake "volcano.sh/apis/pkg/client/clientset/versioned/fake"
 
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/numaaware"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // finder says whether the API is served.
@@ -149,8 +149,10 @@ func TestNumatopologiesAreFollowed(t *testing.T) {
 func TestGuaranteedPodsWaitUntilNumatopologiesHaveBeenRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &finder{answer: errors.New("the server is starting")}
-		e := core.NewWith(core.Options{Groups: &informer.Clients{Discovery: f, Volcano: volcanofake.NewSimpleClientset()}})
-		plugin, err := numaaware.New(e)(t.Context(), nil, nil)
+		connect := func(fwk.Handle) (informer.Clients, error) {
+			return informer.Clients{Discovery: f, Volcano: volcanofake.NewSimpleClientset()}, nil
+		}
+		plugin, err := numaaware.New(model.NewState(), connect)(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/topology/numa"
 )
 
@@ -41,13 +41,13 @@ var (
 const Name = names.NUMAAware
 
 // New returns the factory of the plugin, which takes no arguments. While its context lasts it follows the Numatopologies.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(state *model.State, connect informer.Connect) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		clients, err := e.Groups(handle)
+		clients, err := connect(handle)
 		if err != nil {
 			return nil, err
 		}
-		pl := &NUMAAware{layouts: newLayouts(func() { e.State.Raise(model.NodeChanged) })}
+		pl := &NUMAAware{layouts: newLayouts(func() { state.Raise(model.NodeChanged) })}
 		go pl.layouts.follow(ctx, clients)
 		return pl, nil
 	}

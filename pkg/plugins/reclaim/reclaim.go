@@ -21,12 +21,11 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/preemption"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 // Reclaim makes room.
 type Reclaim struct {
-	engine *core.Engine
+	core Core
 }
 
 var _ fwk.PostFilterPlugin = &Reclaim{}
@@ -34,8 +33,16 @@ var _ fwk.PostFilterPlugin = &Reclaim{}
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = names.Reclaim
 
+// Core is what the plugin asks of the scheduler that it belongs to.
+type Core interface {
+	// ConfigureEvictions says how evictions are carried out; the first to say so is heeded.
+	ConfigureEvictions(args *config.ReclaimArgs)
+	// MakeRoom tries to make room for a turn; see preemption.Preemption.
+	MakeRoom(ctx context.Context, t preemption.Turn) (preemption.Outcome, error)
+}
+
 // New returns the factory of the plugin. All profiles share what carries out evictions, by the arguments of the first.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(core Core) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(_ context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.ReclaimArgs)
 		if !ok {
@@ -44,8 +51,8 @@ func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.
 		if err := validation.ValidateReclaimArgs(nil, args); err != nil {
 			return nil, err
 		}
-		e.ConfigureEvictions(args)
-		return &Reclaim{engine: e}, nil
+		core.ConfigureEvictions(args)
+		return &Reclaim{core: core}, nil
 	}
 }
 
@@ -58,7 +65,7 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 	if refusal == nil || refusal.Withheld {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	outcome, err := pl.engine.Preemption.Try(ctx, preemption.Turn{
+	outcome, err := pl.core.MakeRoom(ctx, preemption.Turn{
 		Lead: pod, Request: refusal.Request, Planner: refusal.Planner, Doubted: refusal.Doubted,
 	})
 	switch {

@@ -19,7 +19,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/node"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/topology/buckets"
 )
 
@@ -46,9 +45,9 @@ const Name = names.TaskTopology
 const complaints = 1024
 
 // New returns the factory of the plugin, which takes no arguments.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(state *model.State) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-		return &TaskTopology{state: e.State, told: lru.New(complaints)}, nil
+		return &TaskTopology{state: state, told: lru.New(complaints)}, nil
 	}
 }
 

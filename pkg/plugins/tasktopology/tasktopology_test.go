@@ -20,7 +20,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tasktopology"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	topology "github.com/caldera-scheduler/caldera/pkg/topology/buckets"
 )
 
@@ -48,28 +47,28 @@ func member(job, role string, i int, on string) *corev1.Pod {
 
 // world is a cluster with one job.
 type world struct {
-	engine     *core.Engine
+	state      *model.State
 	complaints []string
 	job        *model.Job
 	pods       []*corev1.Pod
 }
 
 func newWorld(annotations map[string]string, least int, pods ...*corev1.Pod) *world {
-	w := &world{engine: core.New(), pods: pods}
-	w.engine.State.AddScheduler("volcano")
-	w.engine.State.Observe(func(c model.Change) {
+	w := &world{state: model.NewState(), pods: pods}
+	w.state.AddScheduler("volcano")
+	w.state.Observe(func(c model.Change) {
 		for _, complaint := range c.Complaints {
 			w.complaints = append(w.complaints, complaint.Problem)
 		}
 	})
 	key := model.JobKey{Source: model.FromVolcano, Namespace: "team", Name: "t"}
-	w.engine.State.UpsertGroup(key, &model.Group{Queue: model.DefaultQueue, MinMember: least, Object: &volcano.PodGroup{
+	w.state.UpsertGroup(key, &model.Group{Queue: model.DefaultQueue, MinMember: least, Object: &volcano.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "t", Annotations: annotations},
 	}})
 	for _, p := range pods {
-		w.engine.State.UpsertPod(p)
+		w.state.UpsertPod(p)
 	}
-	w.job = w.engine.State.Job(key)
+	w.job = w.state.Job(key)
 	return w
 }
 
@@ -89,7 +88,7 @@ func (w *world) planner(t *testing.T, nodes ...*corev1.Node) *gang.Planner {
 			running = append(running, p)
 		}
 	}
-	return placing.Planner(t, nodes, running, arrange, tasktopology.Name, tasktopology.New(w.engine))
+	return placing.Planner(t, nodes, running, arrange, tasktopology.Name, tasktopology.New(w.state))
 }
 
 // plan returns the members that are placed by node.

@@ -20,7 +20,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
@@ -42,7 +41,7 @@ var (
 const Name = names.TDM
 
 // New returns the factory of the plugin. While its context lasts it has jobs looked at again when a window begins or ends.
-func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 		args, ok := obj.(*config.TDMArgs)
 		if !ok {
@@ -51,7 +50,7 @@ func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.
 		if err := validation.ValidateTDMArgs(nil, args); err != nil {
 			return nil, err
 		}
-		pl := &TDM{zones: map[string]arguments.Window{}, clock: e.Clock()}
+		pl := &TDM{zones: map[string]arguments.Window{}, clock: c}
 		for zone, text := range args.RevocableZones {
 			window, err := arguments.ParseWindow(text)
 			if err != nil {
@@ -60,7 +59,7 @@ func New(e *core.Engine) func(context.Context, runtime.Object, fwk.Handle) (fwk.
 			pl.zones[zone] = window
 		}
 		if len(pl.zones) > 0 {
-			go pl.follow(ctx, e.State)
+			go pl.follow(ctx, state)
 		}
 		return pl, nil
 	}

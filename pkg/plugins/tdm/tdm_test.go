@@ -4,6 +4,7 @@
 package tdm_test
 
 import (
+	"k8s.io/utils/clock"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/tdm"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
 func TestZones(t *testing.T) { placing.Walk(t, "zones") }
@@ -20,15 +20,15 @@ func TestZones(t *testing.T) { placing.Walk(t, "zones") }
 // TestJobsAreLookedAtAgainWhenAWindowOpens counts what the model is told in a day. A bubble begins at midnight UTC.
 func TestJobsAreLookedAtAgainWhenAWindowOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := core.New()
+		state := model.NewState()
 		var told []string
-		e.State.Observe(func(c model.Change) {
+		state.Observe(func(c model.Change) {
 			if c.Events&model.NodeChanged != 0 {
 				told = append(told, time.Now().UTC().Format("15:04:05"))
 			}
 		})
 		args := &config.TDMArgs{RevocableZones: map[string]string{"night": "22:00-6:30", "noon": "12:00-12:30"}}
-		if _, err := tdm.New(e)(t.Context(), args, nil); err != nil {
+		if _, err := tdm.New(state, clock.RealClock{})(t.Context(), args, nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(24 * time.Hour)

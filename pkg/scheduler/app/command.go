@@ -98,29 +98,29 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	}
 	tuneGC()
 	ctx := server.SetupSignalContext()
-	e := core.NewWith(core.Options{Policies: outside.Policies})
-	factories, err := outside.All(e)
+	shared := core.New(core.Options{Policies: outside.Policies})
+	factories, err := outside.All(shared)
 	if err != nil {
 		return err
 	}
 	kit := reload.NewKit(factories)
-	cc, sched, err := app.Setup(ctx, opts, func(r runtime.Registry) error { return r.Merge(plugins.Joining(e, kit.Registry())) })
+	cc, sched, err := app.Setup(ctx, opts, func(r runtime.Registry) error { return r.Merge(plugins.Joining(shared, kit.Registry())) })
 	if err != nil {
 		return err
 	}
-	if err := serve(e); err != nil {
+	if err := serve(shared); err != nil {
 		return err
 	}
-	Adapt(e, sched)
+	Adapt(shared, sched)
 	if conf != nil {
 		profiles := switchable(sched)
 		kit.Take(cc.ComponentConfig.Profiles, profiles)
 		reloader := &reload.Reloader{
-			Kit: kit, Engine: e, Profiles: profiles, File: conf.file, Content: conf.content, Translate: conf.again,
+			Kit: kit, Core: shared, Profiles: profiles, File: conf.file, Content: conf.content, Translate: conf.again,
 		}
 		go reloader.Run(ctx)
 	}
-	if err := eventsBehindBinds(ctx, cc.KubeConfig, e, sched); err != nil {
+	if err := eventsBehindBinds(ctx, cc.KubeConfig, shared, sched); err != nil {
 		return err
 	}
 	if !cc.ComponentConfig.DelayCacheUntilActive {
@@ -133,11 +133,11 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	return app.Run(ctx, cc, sched)
 }
 
-// serve shows what the engine does on the scheduler's endpoints.
-func serve(e *core.Engine) error {
-	metrics.Register(e.Dispatcher)
-	metrics.RegisterEvictions(e.Evictions.Ledger)
-	if err := e.Evictions.Ledger.Serve(); err != nil {
+// serve shows what the scheduler does on the scheduler's endpoints.
+func serve(c *core.Core) error {
+	metrics.Register(c.Dispatcher)
+	metrics.RegisterEvictions(c.Evictions.Ledger)
+	if err := c.Evictions.Ledger.Serve(); err != nil {
 		return fmt.Errorf("serving the ledger of evictions: %w", err)
 	}
 	return nil
@@ -161,11 +161,11 @@ func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
 	cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced)
 }
 
-// Adapt fits a scheduler that does not run yet to the engine of its plugins. Without a batch profile there is nothing to fit.
-func Adapt(e *core.Engine, sched *scheduler.Scheduler) {
-	if e.Dispatcher == nil {
+// Adapt fits a scheduler that does not run yet to the core of its plugins. Without a batch profile there is nothing to fit.
+func Adapt(c *core.Core, sched *scheduler.Scheduler) {
+	if c.Dispatcher == nil {
 		return
 	}
-	prequeue.Install(e, sched)
-	shortcut.Install(e, sched)
+	prequeue.Install(c, sched)
+	shortcut.Install(c, sched)
 }

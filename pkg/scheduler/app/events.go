@@ -50,7 +50,7 @@ var writeBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Ste
 // eventsBehindBinds lets the events of bound pods wait for the binds. Writing such an event costs the API server as
 // much as the bind itself: while pods are being bound one is written at a time, which takes a small part of the API
 // server, and once they are, many. The events carry the time of the bind.
-func eventsBehindBinds(ctx context.Context, config *rest.Config, e *core.Engine, sched *scheduler.Scheduler) error {
+func eventsBehindBinds(ctx context.Context, config *rest.Config, c *core.Core, sched *scheduler.Scheduler) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("building the client for events: %w", err)
@@ -61,7 +61,7 @@ func eventsBehindBinds(ctx context.Context, config *rest.Config, e *core.Engine,
 	}
 	queue := &eventQueue{waiting: make(chan *eventsv1.Event, waitingEvents), client: client.EventsV1(), clock: clock.RealClock{}}
 	go queue.run(ctx)
-	hushed := e.Hushed()
+	hushed := c.Events.Suppressed()
 	for name, profile := range sched.Profiles {
 		sched.Profiles[name] = recording{Framework: profile, recorder: &recorder{
 			EventRecorderLogger: profile.EventRecorder(), queue: queue, logger: klog.FromContext(ctx),

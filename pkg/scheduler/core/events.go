@@ -9,19 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Hush has the event of a pod that was just bound left out, if the scheduler's recorder knows how.
-func (e *Engine) Hush(uid types.UID) {
-	if e.hushed != nil {
-		e.hushed.Store(uid, nil)
+// Events are bound pods whose event is to be left out. The zero value remembers none, because nobody asks.
+type Events struct {
+	suppressed *sync.Map
+}
+
+// Suppress leaves out the event of a pod that was bound: one for the job tells of all of its pods.
+func (e *Events) Suppress(uid types.UID) {
+	if e.suppressed != nil {
+		e.suppressed.Store(uid, nil)
 	}
 }
 
-// Hushed returns a function for a recorder that reports, once for each pod, whether its event is to be left out. It must be called
-// before the scheduler runs.
-func (e *Engine) Hushed() func(types.UID) bool {
-	e.hushed = &sync.Map{}
+// Suppressed returns what tells, once for each pod, whether its event is to be left out. From now on these pods are remembered, until somebody asks.
+// It must be called before the scheduler runs.
+func (e *Events) Suppressed() func(types.UID) bool {
+	e.suppressed = &sync.Map{}
 	return func(uid types.UID) bool {
-		_, hushed := e.hushed.LoadAndDelete(uid)
-		return hushed
+		_, suppressed := e.suppressed.LoadAndDelete(uid)
+		return suppressed
 	}
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
-	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/shuffle"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// Rules are what an engine decides by: what the actions and tiers of a configuration say about queues and jobs, and the plugins
-// of its profiles as far as the engine asks them.
+// Rules are what is decided by: what the actions and tiers of a configuration say about queues and jobs, and the plugins of its profiles as far
+// as they are asked.
 type Rules struct {
 	policies *policy.Set
-	// votes is nil unless an extender is asked about queues and jobs.
-	votes *votes.Voter
+	// voter is nil unless somebody else is asked about queues and jobs.
+	voter Voter
 	// shuffler is nil unless somebody takes part in the action shuffle.
-	shuffler *shuffler
+	shuffler *shuffle.Shuffler
 	// args are the arguments of BatchQueue.
 	args *config.BatchQueueArgs
 
@@ -40,8 +40,6 @@ type Rules struct {
 	refusers []Refuser
 	// domains says inside of which nodes gangs are to be; nil: anywhere.
 	domains gang.Domains
-	// stop ends what runs for the rules only.
-	stop context.CancelFunc
 }
 
 // Refuser is a plugin that may refuse, at Reserve, a node that its Filter takes. The members of a gang of such pods wait for each
@@ -54,16 +52,16 @@ type Refuser interface {
 
 // Prepare makes rules of the arguments of BatchQueue and the plugins of the profiles. An error says what is wrong with the
 // arguments; the rules in force stay.
-func (e *Engine) Prepare(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs, plugins []fwk.Plugin) (*Rules, error) {
+func (c *Core) Prepare(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs, plugins []fwk.Plugin) (*Rules, error) {
 	r := &Rules{args: args}
-	outside, err := e.outside(ctx, handle, args, r)
+	outside, err := outsiders{c.options.Policies, c.setup.voters}.build(ctx, handle, args, r)
 	if err != nil {
 		return nil, err
 	}
 	if r.policies, err = policy.Compile(args, outside...); err != nil {
 		return nil, err
 	}
-	if r.shuffler, err = newShuffler(e.options.Clock, handle, args); err != nil {
+	if r.shuffler, err = shuffle.New(c.options.Clock, handle.KubeConfig(), args); err != nil {
 		return nil, err
 	}
 	for _, action := range args.Actions {
@@ -75,7 +73,7 @@ func (e *Engine) Prepare(ctx context.Context, handle fwk.Handle, args *config.Ba
 	return r, nil
 }
 
-// use takes those of the plugins that the engine asks.
+// use takes those of the plugins that are asked.
 func (r *Rules) use(plugins []fwk.Plugin) {
 	for _, pl := range plugins {
 		if refuser, ok := pl.(Refuser); ok {
@@ -109,55 +107,35 @@ func (r *Rules) forDispatch() dispatch.Rules {
 	}
 }
 
-// Adopt has the engine decide by rules that were prepared, from the end of the turn that is on. Then is called at that moment,
+// Adopt has it decided by rules that were prepared, from the end of the turn that is on. Then is called at that moment,
 // and must not call back. It returns when they are in force, or the context ends.
-func (e *Engine) Adopt(ctx context.Context, r *Rules, then func()) error {
-	if err := r.check(e.evictionArgs != nil); err != nil {
+func (c *Core) Adopt(ctx context.Context, r *Rules, then func()) error {
+	if err := r.check(c.setup.evicts()); err != nil {
 		return err
 	}
-	if err := e.watchQuotas(ctx, r); err != nil {
+	if err := c.watchQuotas(ctx, r); err != nil {
 		return err
 	}
-	var before *Rules
-	err := e.Dispatcher.Adopt(ctx, r.forDispatch(), func() {
-		before = e.rules.Swap(r)
+	err := c.Dispatcher.Adopt(ctx, r.forDispatch(), func() {
+		c.Rules.rules.Store(r)
 		then()
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		c.Background.follow(ctx, r)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if before.stop != nil {
-		before.stop()
-	}
-	if e.acting {
-		e.animate(ctx, r)
-	}
-	return nil
-}
-
-// animate starts what runs for rules only. The caller holds mu.
-func (e *Engine) animate(ctx context.Context, r *Rules) {
-	ctx, r.stop = context.WithCancel(ctx)
-	if r.shuffler != nil {
-		go r.shuffler.run(ctx, e)
-	}
-	if r.votes != nil {
-		go r.votes.Run(ctx)
-	}
+	return err
 }
 
 // readWithin is how long resource quotas may take to be read.
 const readWithin = 30 * time.Second
 
 // watchQuotas follows the resource quotas once rules look at them, and waits until they are known.
-func (e *Engine) watchQuotas(ctx context.Context, r *Rules) error {
-	if !r.policies.Quotas || e.quotas {
+func (c *Core) watchQuotas(ctx context.Context, r *Rules) error {
+	if !r.policies.Quotas || c.quotas {
 		return nil
 	}
-	factory := e.handle.SharedInformerFactory()
-	synced, err := informer.Quotas(e.State, factory)
+	factory := c.handle.SharedInformerFactory()
+	synced, err := informer.Quotas(c.State, factory)
 	if err != nil {
 		return err
 	}
@@ -167,6 +145,6 @@ func (e *Engine) watchQuotas(ctx context.Context, r *Rules) error {
 	if !cache.WaitForCacheSync(waiting.Done(), synced) {
 		return fmt.Errorf("waiting for resource quotas: %w", context.Cause(waiting))
 	}
-	e.quotas = true
+	c.quotas = true
 	return nil
 }

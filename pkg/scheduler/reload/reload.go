@@ -29,8 +29,8 @@ const readWithin = 30 * time.Second
 
 // Reloader follows the file of a scheduler's configuration.
 type Reloader struct {
-	Kit    *Kit
-	Engine *core.Engine
+	Kit  *Kit
+	Core *core.Core
 	// Profiles are those of the scheduler by name.
 	Profiles map[string]*Switch
 	// File is the path of the file, and Content what it had in it when the scheduler was built.
@@ -115,11 +115,11 @@ func (r *Reloader) adopt(ctx context.Context, args *config.BatchQueueArgs, assem
 			return fmt.Errorf("objects of the type %v, which a plugin needs, were not read within %s: the log tells why", kind, readWithin)
 		}
 	}
-	rules, err := r.Engine.Prepare(ctx, profile, args, assembly.Plugins())
+	rules, err := r.Core.Prepare(ctx, profile, args, assembly.Plugins())
 	if err != nil {
 		return err
 	}
-	return r.Engine.Adopt(ctx, rules, func() {
+	return r.Core.Adopt(ctx, rules, func() {
 		for name, f := range assembly.Frameworks {
 			r.Profiles[name].To(f)
 		}
@@ -145,7 +145,7 @@ func (r *Reloader) tell(ctx context.Context, err error) {
 	}
 	logger := klog.FromContext(ctx)
 	metrics.Reloaded(err == nil)
-	r.Engine.Writer.Reloaded(r.Engine.State.Queue, err)
+	r.Core.Writer.Reloaded(r.Core.State.Queue, err)
 	if err != nil {
 		logger.Error(err, "Configuration refused; the one from before stays in force", "file", r.File)
 		return

@@ -34,8 +34,8 @@ type Env struct {
 	Volcano volcanoclient.Interface
 	// Pods reads what the API server has told so far.
 	Pods corelisters.PodLister
-	// Engine is that of the scheduler that was started last; nil before the first.
-	Engine *core.Engine
+	// Core is that of the scheduler that was started last; nil before the first.
+	Core *core.Core
 
 	observers []func(before, after *corev1.Pod)
 }

@@ -130,12 +130,12 @@ func (e *Env) build(ctx context.Context, t *testing.T, c *schedulerconfig.KubeSc
 	factory := scheduler.NewInformerFactory(client, 0, nil)
 	dynamicFactory := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	eng := core.New()
+	shared := core.New(core.Options{})
 	sched, err := scheduler.New(ctx, client, factory, dynamicFactory, profile.NewRecorderFactory(broadcaster),
 		scheduler.WithProfiles(c.Profiles...),
 		scheduler.WithKubeConfig(rest),
 		scheduler.WithComponentConfigVersion(c.APIVersion),
-		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(eng)),
+		scheduler.WithFrameworkOutOfTreeRegistry(plugins.Registry(shared)),
 		scheduler.WithParallelism(c.Parallelism),
 		scheduler.WithPodInitialBackoffSeconds(c.PodInitialBackoffSeconds),
 		scheduler.WithPodMaxBackoffSeconds(c.PodMaxBackoffSeconds),
@@ -143,8 +143,8 @@ func (e *Env) build(ctx context.Context, t *testing.T, c *schedulerconfig.KubeSc
 	if err != nil {
 		t.Fatal(err)
 	}
-	app.Adapt(eng, sched)
-	e.Engine = eng
+	app.Adapt(shared, sched)
+	e.Core = shared
 	return func() {
 		defer broadcaster.Shutdown()
 		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {

@@ -296,4 +296,4 @@ func (s *scene) condition(group string) string {
 }
 
 // ledger is what the scheduler remembers of evictions.
-func (s *scene) ledger() eviction.Document { return s.Engine.Evictions.Ledger.Document() }
+func (s *scene) ledger() eviction.Document { return s.Core.Evictions.Ledger.Document() }

@@ -55,7 +55,7 @@ func TestPodsAreMovedFromHotNodes(t *testing.T) {
 
 	var first eviction.DecisionRecord
 	env.Eventually(t, patience, func() string {
-		decisions := e.Engine.Evictions.Ledger.Document().Decisions
+		decisions := e.Core.Evictions.Ledger.Document().Decisions
 		if len(decisions) == 0 || decisions[len(decisions)-1].Outcome == eviction.Pending {
 			return fmt.Sprintf("the ledger has no decision that is over: %+v", decisions)
 		}

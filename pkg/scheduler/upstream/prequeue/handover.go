@@ -22,20 +22,20 @@ import (
 // handOver has turns begin and end between two scheduling cycles, and the dispatcher told of every cycle that fails. Upstream guarantees
 // that NextEntity is called between two cycles whatever became of the one before, and FailureHandler for each that failed, after the
 // reservation was taken back.
-func handOver(e *core.Engine, sched *scheduler.Scheduler, l *lobby) {
+func handOver(c *core.Core, sched *scheduler.Scheduler, l *lobby) {
 	next := sched.NextEntity
 	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		// Upstream has no other sign of leading than that it asks for its first pod.
-		e.Lead()
+		c.Lead()
 		for {
-			e.Dispatcher.Between()
+			c.Dispatcher.Between()
 			entity, err := next(logger)
 			info, single := entity.(*framework.QueuedPodInfo)
 			switch {
-			case err != nil || !single || info.Pod == nil || !e.Batch(info.Pod):
-				e.Dispatcher.Busy()
+			case err != nil || !single || info.Pod == nil || !c.Batch(info.Pod):
+				c.Dispatcher.Busy()
 				return entity, err
-			case e.Dispatcher.Begins(info.Pod.UID):
+			case c.Dispatcher.Begins(info.Pod.UID):
 				l.resume(info)
 				return entity, nil
 			}
@@ -45,23 +45,23 @@ func handOver(e *core.Engine, sched *scheduler.Scheduler, l *lobby) {
 	fail := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		fail(ctx, f, info, status, nominating, start)
-		if pod := info.Pod; e.Batch(pod) {
+		if pod := info.Pod; c.Batch(pod) {
 			l.comeBack(klog.FromContext(ctx), info, status, nominating)
-			failed(e, pod, status)
+			failed(c, pod, status)
 		}
 	}
 }
 
 // failed tells the dispatcher of a cycle that failed.
-func failed(e *core.Engine, pod *corev1.Pod, status *fwk.Status) {
+func failed(c *core.Core, pod *corev1.Pod, status *fwk.Status) {
 	err := status.AsError()
 	if errors.Is(err, scheduler.ErrNoNodesAvailable) {
-		e.Dispatcher.NoNodes(pod.UID)
+		c.Dispatcher.NoNodes(pod.UID)
 	}
 	if status.IsRejected() {
 		err = nil
 	} else {
 		err = fmt.Errorf("scheduling pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	e.Dispatcher.Failed(pod.UID, model.JobOf(pod), err)
+	c.Dispatcher.Failed(pod.UID, model.JobOf(pod), err)
 }

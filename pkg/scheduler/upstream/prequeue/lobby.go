@@ -34,12 +34,12 @@ import (
 
 // Install puts a lobby before the queue of a scheduler that does not run yet, and has the turns of jobs handed over where pods are taken
 // from the queue.
-func Install(e *core.Engine, sched *scheduler.Scheduler) {
-	l := newLobby(sched.SchedulingQueue, e.Holds)
-	l.seen, l.pods = e.Dispatcher.Seen, e.Pods()
+func Install(c *core.Core, sched *scheduler.Scheduler) {
+	l := newLobby(sched.SchedulingQueue, c.Holds)
+	l.seen, l.pods = c.Dispatcher.Seen, c.Pods()
 	sched.SchedulingQueue = l
-	e.ActivateBy(l.offer)
-	handOver(e, sched, l)
+	c.ActivateBy(l.offer)
+	handOver(c, sched, l)
 }
 
 // lobby is a scheduling queue whose batch pods wait in front of it.

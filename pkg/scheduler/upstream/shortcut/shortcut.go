@@ -25,9 +25,9 @@ import (
 )
 
 // Install has the cycles of a scheduler that does not run yet take the shortcut.
-func Install(e *core.Engine, sched *scheduler.Scheduler) {
+func Install(c *core.Core, sched *scheduler.Scheduler) {
 	sched.SchedulePod = around(sched.SchedulePod, func(f framework.Framework, uid types.UID) bool {
-		return e.Dispatcher.Trusts(uid) && readsTermsOnlyThere(f)
+		return c.Dispatcher.Trusts(uid) && readsTermsOnlyThere(f)
 	})
 }
 

@@ -93,9 +93,9 @@ func onceThereAreNodes(do func(context.Context, framework.Framework) error) perf
 
 // caldera returns our plugins, for a scheduler that leads from the start: in the harness there is only one.
 func caldera() frameworkruntime.Registry {
-	e := core.New()
-	e.Lead()
-	return plugins.Registry(e)
+	c := core.New(core.Options{})
+	c.Lead()
+	return plugins.Registry(c)
 }
 
 // withDefinitions has Volcano's objects defined before the first of our plugins looks for them, as they are in a cluster:

@@ -1,7 +1,8 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package shuffle is Volcano's action shuffle: plugins of the tiers take turns at moving pods, for nobody's sake.
+package shuffle
 
 import (
 	"context"
@@ -13,10 +14,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
@@ -25,13 +27,13 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
-// shufflePause is the least time between two rounds of a plugin: the period of Volcano's scheduler.
-const shufflePause = time.Second
+// pause is the least time between two rounds of a plugin: the period of Volcano's scheduler.
+const pause = time.Second
 
-// shuffler does what the action shuffle does: each plugin that takes part has its turn every so often.
-type shuffler struct {
+// Shuffler gives each plugin that takes part its turn every so often.
+type Shuffler struct {
 	clock   clock.WithTicker
-	plugins []*shuffling
+	plugins []*participant
 	// loads are those of nodes; nil if no plugin asks.
 	loads *load.Loads
 	// moved are the nodes between which pods were moved, with the time: until a window later their loads are in part those of
@@ -42,26 +44,34 @@ type shuffler struct {
 	mu sync.Mutex
 }
 
-// shuffling is a plugin that takes part.
-type shuffling struct {
+// participant is a plugin that takes part.
+type participant struct {
 	every time.Duration
 	// next is when its turn is; zero: at once.
 	next   time.Time
 	choose func(now time.Time, nodes []rebalance.Node, protection *policy.Protection) []rebalance.Choice
 }
 
-// newShuffler builds what the actions and tiers say of shuffle; nil when that is nothing.
-func newShuffler(c clock.WithTicker, handle fwk.Handle, args *config.BatchQueueArgs) (*shuffler, error) {
+// Parts are what a turn looks at, and what it evicts by.
+type Parts struct {
+	State  *model.State
+	Keeper *reserve.Keeper
+	// Protection says who may be evicted.
+	Protection func(policy.EvictionWorld) *policy.Protection
+}
+
+// New builds what the actions and tiers say of shuffle; nil when that is nothing. The cluster is the one whose metrics API may be asked.
+func New(c clock.WithTicker, cluster *rest.Config, args *config.BatchQueueArgs) (*Shuffler, error) {
 	if !slices.Contains(args.Actions, config.Shuffle) {
 		return nil, nil
 	}
-	s := &shuffler{clock: c, moved: map[string]time.Time{}}
+	s := &Shuffler{clock: c, moved: map[string]time.Time{}}
 	var all field.ErrorList
 	for i := range args.Tiers {
 		for k := range args.Tiers[i].Plugins {
 			if entry := &args.Tiers[i].Plugins[k]; entry.Enabled(config.EnableVictim) {
 				path := field.NewPath("tiers").Index(i).Child("plugins").Index(k)
-				all = append(all, s.register(handle, args, entry, path)...)
+				all = append(all, s.register(cluster, args, entry, path)...)
 			}
 		}
 	}
@@ -75,13 +85,13 @@ func newShuffler(c clock.WithTicker, handle fwk.Handle, args *config.BatchQueueA
 }
 
 // register has a plugin take part if it is one of those that do.
-func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entry *config.TierPlugin, path *field.Path) field.ErrorList {
+func (s *Shuffler) register(cluster *rest.Config, args *config.BatchQueueArgs, entry *config.TierPlugin, path *field.Path) field.ErrorList {
 	switch entry.Name {
 	case config.PluginTDM:
 		decoded, errs := arguments.DecodeTDM(entry, path)
 		if len(decoded.RevocableZones) > 0 {
-			s.plugins = append(s.plugins, &shuffling{
-				every: max(shufflePause, decoded.EvictPeriod),
+			s.plugins = append(s.plugins, &participant{
+				every: max(pause, decoded.EvictPeriod),
 				choose: func(now time.Time, nodes []rebalance.Node, protection *policy.Protection) []rebalance.Choice {
 					return rebalance.Vacate(decoded.RevocableZones, now, nodes, protection)
 				},
@@ -95,12 +105,12 @@ func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entr
 		if errs = append(errs, wrong...); len(errs) > 0 {
 			return errs
 		}
-		from, err := load.New(load.Options{Metrics: metrics, Cluster: handle.KubeConfig()})
+		from, err := load.New(load.Options{Metrics: metrics, Cluster: cluster})
 		if err != nil {
 			return field.ErrorList{field.Invalid(section, metrics.Type, err.Error())}
 		}
 		s.loads = load.NewLoads(from, s.clock, &metrics)
-		s.plugins = append(s.plugins, &shuffling{
+		s.plugins = append(s.plugins, &participant{
 			every: decoded.Interval, next: s.clock.Now().Add(decoded.Interval),
 			choose: func(_ time.Time, nodes []rebalance.Node, protection *policy.Protection) []rebalance.Choice {
 				return rebalance.Spread(&decoded.LowNodeUtilization, nodes, protection)
@@ -112,7 +122,7 @@ func (s *shuffler) register(handle fwk.Handle, args *config.BatchQueueArgs, entr
 
 // load is how much of a node is in use; nil when that is not known, or not yet after pods were moved: else they would be moved
 // again and again before it shows.
-func (s *shuffler) load(n *corev1.Node) *arguments.Utilization {
+func (s *Shuffler) load(n *corev1.Node) *arguments.Utilization {
 	if s.loads == nil {
 		return nil
 	}
@@ -126,8 +136,8 @@ func (s *shuffler) load(n *corev1.Node) *arguments.Utilization {
 	return &arguments.Utilization{CPU: load.CPU.Percent, Memory: load.Memory.Percent}
 }
 
-// due returns when the next turn is.
-func (s *shuffler) due() time.Time {
+// Due is when the next turn is.
+func (s *Shuffler) Due() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.plugins[0].next
@@ -139,13 +149,13 @@ func (s *shuffler) due() time.Time {
 	return next
 }
 
-// run gives the plugins their turns until the context ends.
-func (s *shuffler) run(ctx context.Context, e *Engine) {
+// Run gives the plugins their turns until the context ends.
+func (s *Shuffler) Run(ctx context.Context, parts Parts) {
 	if s.loads != nil {
 		go s.loads.Follow(ctx)
 	}
 	for {
-		if wait := s.due().Sub(s.clock.Now()); wait > 0 {
+		if wait := s.Due().Sub(s.clock.Now()); wait > 0 {
 			timer := s.clock.NewTimer(wait)
 			select {
 			case <-ctx.Done():
@@ -157,18 +167,18 @@ func (s *shuffler) run(ctx context.Context, e *Engine) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.turn(ctx, e)
+		s.turn(ctx, parts)
 	}
 }
 
 // turn has the plugins choose whose turn it is, one after the other, and evicts whom they choose. Until that is under way the
 // turn is still due.
-func (s *shuffler) turn(ctx context.Context, e *Engine) {
+func (s *Shuffler) turn(ctx context.Context, parts Parts) {
 	now := s.clock.Now()
-	nodes := rebalance.Survey(e.State.Nodes(), e.State.Snapshot(), s.load)
-	protection := e.Dispatcher.Protection(e.Evictions.World(""))
+	nodes := rebalance.Survey(parts.State.Nodes(), parts.State.Snapshot(), s.load)
+	protection := parts.Protection(parts.Keeper.World(""))
 	var chosen []rebalance.Choice
-	var took []*shuffling
+	var took []*participant
 	for _, p := range s.plugins {
 		if !p.next.After(now) {
 			chosen = append(chosen, p.choose(now, nodes, protection)...)
@@ -180,7 +190,7 @@ func (s *shuffler) turn(ctx context.Context, e *Engine) {
 		for i, c := range chosen {
 			departures[i] = reserve.Departure{Victim: c.Victim, Why: c.Why}
 		}
-		e.Evictions.Evict(ctx, eviction.Shuffle, departures)
+		parts.Keeper.Evict(ctx, eviction.Shuffle, departures)
 	}
 	maps.DeleteFunc(s.moved, func(_ string, at time.Time) bool { return now.Sub(at) >= load.Window })
 	for _, c := range chosen {
@@ -193,10 +203,4 @@ func (s *shuffler) turn(ctx context.Context, e *Engine) {
 	for _, p := range took {
 		p.next = now.Add(p.every)
 	}
-}
-
-// Shuffling reports whether pods are being chosen by the action shuffle, or are about to be.
-func (e *Engine) Shuffling() bool {
-	s := e.rules.Load().shuffler
-	return s != nil && e.led() && !s.due().After(e.options.Clock.Now())
 }

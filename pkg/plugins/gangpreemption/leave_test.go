@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package gangpreemption
 
 import (
 	"testing"
@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -18,10 +19,11 @@ import (
 // TestWhoIsPreemptedLeavesAtOnce: before the API server says so, and not for long if it never does.
 func TestWhoIsPreemptedLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := New()
-		e.State.AddScheduler("volcano")
+		state := model.NewState()
+		pl := &GangPreemption{parts: Parts{State: state, Clock: clock.RealClock{}}, done: t.Context().Done()}
+		state.AddScheduler("volcano")
 		for _, name := range []types.UID{"a", "b"} {
-			e.State.UpsertPod(&corev1.Pod{
+			state.UpsertPod(&corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: string(name), UID: name},
 				Spec:       corev1.PodSpec{SchedulerName: "volcano", NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 			})
@@ -29,15 +31,15 @@ func TestWhoIsPreemptedLeavesAtOnce(t *testing.T) {
 		want := func(a, b model.Status) {
 			t.Helper()
 			synctest.Wait()
-			if x, y := e.State.Task("a").Status, e.State.Task("b").Status; x != a || y != b {
+			if x, y := state.Task("a").Status, state.Task("b").Status; x != a || y != b {
 				t.Errorf("the pods are %s and %s, want %s and %s", x, y, a, b)
 			}
 		}
-		e.Preempted(t.Context(), []types.UID{"a", "b", "nobody's"})
+		pl.leave([]types.UID{"a", "b", "nobody's"})
 		want(model.Releasing, model.Releasing)
-		leaving := e.State.Task("a").Pod.DeepCopy()
+		leaving := state.Task("a").Pod.DeepCopy()
 		leaving.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-		e.State.UpsertPod(leaving)
+		state.UpsertPod(leaving)
 		time.Sleep(preemptedWithin + time.Millisecond)
 		want(model.Releasing, model.Running)
 	})

@@ -1,7 +1,8 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package lag knows what the scheduler's cache has yet to learn that the model knows. The two have watches of their own.
+package lag
 
 import (
 	"slices"
@@ -20,17 +21,16 @@ import (
 // bind stays there until its cycle ends, which may take minutes. The cache and the model have watches of their own. If only that of the
 // cache breaks, it may be late by as much. Nobody is told when it has caught up, so that refused jobs are planned again now and then.
 const (
-	lagPatience = time.Second
-	lagLooks    = 100
-	lagMemory   = time.Minute
+	patience  = time.Second
+	mostLooks = 100
+	memory    = time.Minute
 	// mostExpected bounds what is remembered; the oldest is forgotten first.
 	mostExpected = 4096
 )
 
-// lag is the room that the model knows of and the scheduler's cache, which learns of the same events by itself, may not. A
-// plan made without it would give the room to the next job, or have somebody evicted for nothing. So lag is a witness of the model: who
-// reads there that a pod has left finds it here, too.
-type lag struct {
+// Lag is the room that the model knows of and the scheduler's cache may not. A plan made without it would give the room to the next job, or
+// have somebody evicted for nothing. So a Lag is a witness of the model: who reads there that a pod has left finds it here, too.
+type Lag struct {
 	clock clock.PassiveClock
 	// task returns what the model knows of a pod; nil when it is no task. It is not called with the lock held, which the model waits for.
 	task func(types.UID) *model.Task
@@ -38,6 +38,11 @@ type lag struct {
 	mu sync.Mutex
 	// expected are in the order in which the model learned of them.
 	expected []*expectation
+}
+
+// New returns a Lag that expects nothing yet. Task returns what the model knows of a pod; nil when it is no task.
+func New(c clock.PassiveClock, task func(types.UID) *model.Task) *Lag {
+	return &Lag{clock: c, task: task}
 }
 
 // expectation is a pod that is to be gone from a node, or, without a pod, a node that is to be as of a version.
@@ -48,8 +53,8 @@ type expectation struct {
 	looks         int
 }
 
-// notify takes in what changed in the model.
-func (l *lag) notify(c model.Change) {
+// Notify takes in what changed in the model.
+func (l *Lag) Notify(c model.Change) {
 	if len(c.Left) == 0 && len(c.Nodes) == 0 {
 		return
 	}
@@ -57,7 +62,7 @@ func (l *lag) notify(c model.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	stale := 0
-	for stale < len(l.expected) && now.Sub(l.expected[stale].since) > lagMemory {
+	for stale < len(l.expected) && now.Sub(l.expected[stale].since) > memory {
 		stale++
 	}
 	l.expected = slices.Delete(l.expected, 0, stale)
@@ -72,14 +77,14 @@ func (l *lag) notify(c model.Change) {
 	}
 }
 
-// behind reports whether a snapshot of the cache lacks some of it, on a node that concerns the caller: late if it has lacked that for long. What
-// the model has learned of since the snapshot was taken does not count.
-func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) (behind, late bool) {
+// Behind reports whether a snapshot of the cache lacks room that the model knew of when the snapshot was taken, on a node that concerns the
+// caller. A turn that was refused by it is to be planned again: at once, or after a while if the room is late.
+func (l *Lag) Behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func(node string) bool) (behind, late bool) {
 	now := l.clock.Now()
 	for _, e := range l.open(snapshot, now) {
 		switch {
 		case e.since.After(taken) || !concerns(e.node):
-		case e.looks < lagLooks && now.Sub(e.since) <= lagPatience:
+		case e.looks < mostLooks && now.Sub(e.since) <= patience:
 			e.looks++
 			behind = true
 		default:
@@ -89,17 +94,17 @@ func (l *lag) behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func
 	return behind, late
 }
 
-// doubted reports whether a snapshot of the cache lacks some of it that the model has known of for less than lagPatience, however often
-// that was looked at: nobody is evicted by such a snapshot.
-func (l *lag) doubted(snapshot fwk.NodeInfoLister, concerns func(node string) bool) bool {
+// Doubted reports whether a snapshot of the cache lacks room, on a node that concerns the caller, of which the model has learned within the last
+// second. However often that was looked at, nobody is to be evicted by such a snapshot.
+func (l *Lag) Doubted(snapshot fwk.NodeInfoLister, concerns func(node string) bool) bool {
 	now := l.clock.Now()
 	return slices.ContainsFunc(l.open(snapshot, now), func(e *expectation) bool {
-		return now.Sub(e.since) <= lagPatience && concerns(e.node)
+		return now.Sub(e.since) <= patience && concerns(e.node)
 	})
 }
 
 // open forgets what a snapshot shows, or is long past, and returns the rest. Only the scheduling goroutine calls it.
-func (l *lag) open(snapshot fwk.NodeInfoLister, now time.Time) []*expectation {
+func (l *Lag) open(snapshot fwk.NodeInfoLister, now time.Time) []*expectation {
 	l.mu.Lock()
 	all := slices.Clone(l.expected)
 	l.mu.Unlock()
@@ -107,7 +112,7 @@ func (l *lag) open(snapshot fwk.NodeInfoLister, now time.Time) []*expectation {
 	for _, e := range all {
 		seen[e] = l.met(e, snapshot)
 	}
-	over := func(e *expectation) bool { return now.Sub(e.since) > lagMemory || seen[e] }
+	over := func(e *expectation) bool { return now.Sub(e.since) > memory || seen[e] }
 	if len(all) > 0 {
 		l.mu.Lock()
 		l.expected = slices.DeleteFunc(l.expected, over)
@@ -117,7 +122,7 @@ func (l *lag) open(snapshot fwk.NodeInfoLister, now time.Time) []*expectation {
 }
 
 // met reports whether a snapshot shows what is expected. A pod that lost its reservation may have got one on the same node since.
-func (l *lag) met(e *expectation, snapshot fwk.NodeInfoLister) bool {
+func (l *Lag) met(e *expectation, snapshot fwk.NodeInfoLister) bool {
 	info, err := snapshot.Get(e.node)
 	if e.pod != "" {
 		if t := l.task(e.pod); t != nil && t.Node == e.node && t.Status.HoldsNode() {

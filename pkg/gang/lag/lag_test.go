@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package lag
 
 import (
 	"testing"
@@ -51,13 +51,13 @@ func TestACacheIsBehindUntilItShowsTheRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			learned := time.Now()
-			l := lag{clock: clocktesting.NewFakePassiveClock(learned), task: func(types.UID) *model.Task { return c.task }}
-			l.notify(c.change)
+			l := New(clocktesting.NewFakePassiveClock(learned), func(types.UID) *model.Task { return c.task })
+			l.Notify(c.change)
 			snapshot := cache.NewSnapshot(c.pods, c.nodes).NodeInfos()
-			if behind, late := l.behind(snapshot, learned.Add(-time.Millisecond), anyNode); behind || late {
+			if behind, late := l.Behind(snapshot, learned.Add(-time.Millisecond), anyNode); behind || late {
 				t.Error("behind with what happened after the snapshot was taken")
 			}
-			if got, late := l.behind(snapshot, learned, anyNode); got != c.want || late {
+			if got, late := l.Behind(snapshot, learned, anyNode); got != c.want || late {
 				t.Errorf("behind: %t, late: %t, want %t and not late", got, late, c.want)
 			}
 		})
@@ -73,44 +73,44 @@ func TestACacheIsNotWaitedForWithoutEnd(t *testing.T) {
 	left := model.Change{Left: []model.Departure{{Pod: "p", Node: "n"}}}
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 
-	l := lag{clock: clock, task: func(types.UID) *model.Task { return nil }}
-	l.notify(left)
-	for range lagLooks {
-		if behind, late := l.behind(snapshot, clock.Now(), anyNode); !behind || late {
+	l := New(clock, func(types.UID) *model.Task { return nil })
+	l.Notify(left)
+	for range mostLooks {
+		if behind, late := l.Behind(snapshot, clock.Now(), anyNode); !behind || late {
 			t.Fatal("not waited for")
 		}
 	}
-	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || !late {
-		t.Errorf("after %d plans it is waited for: %t, and looked at now and then: %t", lagLooks, behind, late)
+	if behind, late := l.Behind(snapshot, clock.Now(), anyNode); behind || !late {
+		t.Errorf("after %d plans it is waited for: %t, and looked at now and then: %t", mostLooks, behind, late)
 	}
-	if !l.doubted(snapshot, anyNode) {
-		t.Errorf("after %d plans, but no time, somebody may be evicted for want of the room", lagLooks)
+	if !l.Doubted(snapshot, anyNode) {
+		t.Errorf("after %d plans, but no time, somebody may be evicted for want of the room", mostLooks)
 	}
-	if l.doubted(snapshot, func(node string) bool { return node != "n" }) {
+	if l.Doubted(snapshot, func(node string) bool { return node != "n" }) {
 		t.Error("nobody may be evicted for want of room that is none for the job")
 	}
 
-	l = lag{clock: clock, task: func(types.UID) *model.Task { return nil }}
-	l.notify(left)
-	clock.SetTime(clock.Now().Add(lagPatience + time.Millisecond))
-	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || !late {
-		t.Errorf("after %s it is waited for: %t, and looked at now and then: %t", lagPatience, behind, late)
+	l = New(clock, func(types.UID) *model.Task { return nil })
+	l.Notify(left)
+	clock.SetTime(clock.Now().Add(patience + time.Millisecond))
+	if behind, late := l.Behind(snapshot, clock.Now(), anyNode); behind || !late {
+		t.Errorf("after %s it is waited for: %t, and looked at now and then: %t", patience, behind, late)
 	}
-	if l.doubted(snapshot, anyNode) {
-		t.Errorf("after %s still nobody may be evicted", lagPatience)
+	if l.Doubted(snapshot, anyNode) {
+		t.Errorf("after %s still nobody may be evicted", patience)
 	}
-	clock.SetTime(clock.Now().Add(lagMemory))
-	if behind, late := l.behind(snapshot, clock.Now(), anyNode); behind || late {
-		t.Errorf("after %s it is waited for: %t, and looked at now and then: %t", lagMemory, behind, late)
+	clock.SetTime(clock.Now().Add(memory))
+	if behind, late := l.Behind(snapshot, clock.Now(), anyNode); behind || late {
+		t.Errorf("after %s it is waited for: %t, and looked at now and then: %t", memory, behind, late)
 	}
-	l.notify(left)
-	clock.SetTime(clock.Now().Add(lagMemory + time.Millisecond))
-	l.notify(left)
+	l.Notify(left)
+	clock.SetTime(clock.Now().Add(memory + time.Millisecond))
+	l.Notify(left)
 	if n := len(l.expected); n != 1 {
 		t.Errorf("%d expectations are kept, want the one whose time is not over", n)
 	}
 	for range 2 * mostExpected {
-		l.notify(left)
+		l.Notify(left)
 	}
 	if n := len(l.expected); n != mostExpected {
 		t.Errorf("%d expectations are kept, want %d at most", n, mostExpected)
@@ -121,9 +121,9 @@ func TestACacheIsNotWaitedForWithoutEnd(t *testing.T) {
 // would wait for good.
 func TestTheModelIsNeverWaitedForWithTheLagLocked(t *testing.T) {
 	t.Parallel()
-	var l lag
+	var l *Lag
 	asked := false
-	l = lag{clock: clocktesting.NewFakePassiveClock(time.Now()), task: func(types.UID) *model.Task {
+	l = New(clocktesting.NewFakePassiveClock(time.Now()), func(types.UID) *model.Task {
 		asked = true
 		if !l.mu.TryLock() {
 			t.Error("locked")
@@ -131,9 +131,9 @@ func TestTheModelIsNeverWaitedForWithTheLagLocked(t *testing.T) {
 		}
 		l.mu.Unlock()
 		return nil
-	}}
-	l.notify(model.Change{Left: []model.Departure{{Pod: "p", Node: "n"}}})
-	l.behind(cache.NewSnapshot(nil, nil).NodeInfos(), time.Now(), anyNode)
+	})
+	l.Notify(model.Change{Left: []model.Departure{{Pod: "p", Node: "n"}}})
+	l.Behind(cache.NewSnapshot(nil, nil).NodeInfos(), time.Now(), anyNode)
 	if !asked {
 		t.Error("the model was not asked")
 	}

@@ -1,7 +1,8 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package release has broken gangs evicted whose time is over, and tells their PodGroups what becomes of them.
+package release
 
 import (
 	"context"
@@ -12,12 +13,21 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/reserve"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/status"
 )
 
-// release has the members of a gang evicted that is broken. Members of which it is not known yet whether they are bound are left: the
-// gang is released again if they are.
-func (e *Engine) release(ctx context.Context, t dispatch.Trouble) {
-	job := e.State.Job(t.Job)
+// Releaser releases broken gangs. All fields are required.
+type Releaser struct {
+	State  *model.State
+	Writer *status.Writer
+	Keeper *reserve.Keeper
+	// Evicts reports whether some action evicts, so that what protects a gang matters to others.
+	Evicts func() bool
+}
+
+// Release has the members of a broken gang evicted. Members that may not be bound yet are left: the gang is released again if they are.
+func (r *Releaser) Release(ctx context.Context, t dispatch.Trouble) {
+	job := r.State.Job(t.Job)
 	if job == nil || !job.Partial() {
 		return
 	}
@@ -31,8 +41,8 @@ func (e *Engine) release(ctx context.Context, t dispatch.Trouble) {
 	if len(members) == 0 {
 		return
 	}
-	e.Writer.Released(t.Job, len(members), why)
-	e.Evictions.Evict(ctx, eviction.Release, members)
+	r.Writer.Released(t.Job, len(members), why)
+	r.Keeper.Evict(ctx, eviction.Release, members)
 }
 
 // brokenFor says that a gang is broken, how, and for how long.
@@ -45,28 +55,28 @@ func brokenFor(job *model.Job, lasted time.Duration) string {
 		lasted.Round(time.Second), job.Counts.Ready(), job.Min())
 }
 
-// tellBroken tells the PodGroup of a gang that is broken what becomes of it, and when, or that it is broken no more.
-func (e *Engine) tellBroken(t dispatch.Trouble) {
+// Tell tells the PodGroup of a broken gang what becomes of it, and when, or that it is broken no more.
+func (r *Releaser) Tell(t dispatch.Trouble) {
 	if t.Stage == dispatch.WholeAgain {
-		e.Writer.Whole(t.Job, t.Lasted)
+		r.Writer.Whole(t.Job, t.Lasted)
 		return
 	}
-	job := e.State.Job(t.Job)
+	job := r.State.Job(t.Job)
 	if job == nil || !job.Partial() {
 		return
 	}
 	fate := "they are evicted"
 	switch {
 	case t.Stage == dispatch.Endless:
-		e.Writer.Broken(t.Job, fmt.Sprintf("%s; its PodGroup wants it released, and brokenTimeout of the scheduler is 0s, which is for ever: "+
+		r.Writer.Broken(t.Job, fmt.Sprintf("%s; its PodGroup wants it released, and brokenTimeout of the scheduler is 0s, which is for ever: "+
 			"say with annotation %s after how long", brokenFor(job, t.Lasted), model.BrokenTimeoutAnnotation))
 		return
 	case t.Release:
-	case len(e.rules.Load().evicting) == 0:
+	case !r.Evicts():
 		// They keep their nodes, and nobody needs to know.
 		return
 	default:
 		fate = "its minimum protects them no more from those who need the room"
 	}
-	e.Writer.Broken(t.Job, fmt.Sprintf("%s; %s in %s unless it is completed", brokenFor(job, t.Lasted), fate, (t.After-t.Lasted).Round(time.Second)))
+	r.Writer.Broken(t.Job, fmt.Sprintf("%s; %s in %s unless it is completed", brokenFor(job, t.Lasted), fate, (t.After-t.Lasted).Round(time.Second)))
 }
