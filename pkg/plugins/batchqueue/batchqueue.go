@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -50,11 +51,11 @@ type Core interface {
 // New returns the factory of the plugin.
 func New(core Core) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.BatchQueueArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type BatchQueueArgs, got %T", obj)
+		check := func(path *field.Path, args *config.BatchQueueArgs) error {
+			return validation.ValidateBatchQueueArgs(path, args, core.PolicyNames()...)
 		}
-		if err := validation.ValidateBatchQueueArgs(nil, args, core.PolicyNames()...); err != nil {
+		args, err := validation.Args(obj, check)
+		if err != nil {
 			return nil, err
 		}
 		f, ok := handle.(framework.Framework)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/node"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -37,11 +36,8 @@ const Name = names.Binpack
 
 // New is the factory of the plugin.
 func New(_ context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
-	args, ok := obj.(*config.BinpackArgs)
-	if !ok {
-		return nil, fmt.Errorf("want args to be of type BinpackArgs, got %T", obj)
-	}
-	if err := validation.ValidateBinpackArgs(nil, args); err != nil {
+	args, err := validation.Args(obj, validation.ValidateBinpackArgs)
+	if err != nil {
 		return nil, err
 	}
 	return &Binpack{weights: args.Resources}, nil

@@ -51,11 +51,8 @@ const Name = names.DeviceShare
 // New returns the factory of the plugin.
 func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.DeviceShareArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type DeviceShareArgs, got %T", obj)
-		}
-		if err := validation.ValidateDeviceShareArgs(nil, args); err != nil {
+		args, err := validation.Args(obj, validation.ValidateDeviceShareArgs)
+		if err != nil {
 			return nil, err
 		}
 		pl := &DeviceShare{args: *args, mode: modeOf(args), handle: handle, clock: c, ledger: newLedger()}

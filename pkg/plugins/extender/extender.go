@@ -60,11 +60,8 @@ const review = 10 * time.Second
 // New returns the factory of the plugin.
 func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.ExtenderArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type ExtenderArgs, got %T", obj)
-		}
-		if err := validation.ValidateExtenderArgs(nil, args); err != nil {
+		args, err := validation.Args(obj, validation.ValidateExtenderArgs)
+		if err != nil {
 			return nil, err
 		}
 		return &Extender{state: state, clock: c, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}, nil

@@ -57,11 +57,8 @@ const Name = names.Gang
 // New returns the factory of the plugin. Each profile bounds its own binds.
 func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.GangArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type GangArgs, got %T", obj)
-		}
-		if err := validation.ValidateGangArgs(nil, args); err != nil {
+		args, err := validation.Args(obj, validation.ValidateGangArgs)
+		if err != nil {
 			return nil, err
 		}
 		f, ok := handle.(framework.Framework)

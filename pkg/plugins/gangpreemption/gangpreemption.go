@@ -24,7 +24,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	"k8s.io/utils/clock"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -65,11 +64,8 @@ func (p Parts) batch(pod *corev1.Pod) bool { return p.State.Schedules(pod.Spec.S
 // New returns the factory of the plugin.
 func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.GangPreemptionArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type GangPreemptionArgs, got %T", obj)
-		}
-		if err := validation.ValidateGangPreemptionArgs(nil, args); err != nil {
+		args, err := validation.Args(obj, validation.ValidateGangPreemptionArgs)
+		if err != nil {
 			return nil, err
 		}
 		upstream, err := defaultpreemption.New(ctx, &schedulerconfig.DefaultPreemptionArgs{

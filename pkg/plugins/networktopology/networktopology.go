@@ -49,11 +49,8 @@ const Name = names.NetworkTopology
 // New returns the factory of the plugin. While its context lasts it follows HyperNodes and nodes.
 func New(state *model.State, connect informer.Connect) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.NetworkTopologyArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type NetworkTopologyArgs, got %T", obj)
-		}
-		if err := validation.ValidateNetworkTopologyArgs(nil, args); err != nil {
+		args, err := validation.Args(obj, validation.ValidateNetworkTopologyArgs)
+		if err != nil {
 			return nil, err
 		}
 		clients, err := connect(handle)

@@ -14,6 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -41,9 +42,9 @@ const Name = names.NodeGroup
 // New returns the factory of the plugin.
 func New(state *model.State) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(_ context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.NodeGroupArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type NodeGroupArgs, got %T", obj)
+		args, err := validation.Args[config.NodeGroupArgs](obj, nil)
+		if err != nil {
+			return nil, err
 		}
 		return &NodeGroup{args: *args, state: state}, nil
 	}

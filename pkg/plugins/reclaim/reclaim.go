@@ -8,7 +8,6 @@ package reclaim
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,11 +43,8 @@ type Core interface {
 // New returns the factory of the plugin. All profiles share what carries out evictions, by the arguments of the first.
 func New(core Core) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(_ context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.ReclaimArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type ReclaimArgs, got %T", obj)
-		}
-		if err := validation.ValidateReclaimArgs(nil, args); err != nil {
+		args, err := validation.Args(obj, validation.ValidateReclaimArgs)
+		if err != nil {
 			return nil, err
 		}
 		core.ConfigureEvictions(args)

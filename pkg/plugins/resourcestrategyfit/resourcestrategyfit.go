@@ -44,11 +44,8 @@ const Name = names.ResourceStrategyFit
 
 // New is the factory of the plugin.
 func New(_ context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
-	args, ok := obj.(*config.ResourceStrategyFitArgs)
-	if !ok {
-		return nil, fmt.Errorf("want args to be of type ResourceStrategyFitArgs, got %T", obj)
-	}
-	if err := validation.ValidateResourceStrategyFitArgs(nil, args); err != nil {
+	args, err := validation.Args(obj, validation.ValidateResourceStrategyFitArgs)
+	if err != nil {
 		return nil, err
 	}
 	return &ResourceStrategyFit{args: *args, strategies: among(args.Resources)}, nil

@@ -15,7 +15,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
-	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -43,11 +42,8 @@ const Name = names.TDM
 // New returns the factory of the plugin. While its context lasts it has jobs looked at again when a window begins or ends.
 func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
-		args, ok := obj.(*config.TDMArgs)
-		if !ok {
-			return nil, fmt.Errorf("want args to be of type TDMArgs, got %T", obj)
-		}
-		if err := validation.ValidateTDMArgs(nil, args); err != nil {
+		args, err := validation.Args(obj, validation.ValidateTDMArgs)
+		if err != nil {
 			return nil, err
 		}
 		pl := &TDM{zones: map[string]arguments.Window{}, clock: c}

@@ -6,7 +6,6 @@ package usage
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,11 +48,8 @@ const (
 
 // New is the factory of the plugin. The source is asked until the context ends.
 func New(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	args, ok := obj.(*config.UsageArgs)
-	if !ok {
-		return nil, fmt.Errorf("want args to be of type UsageArgs, got %T", obj)
-	}
-	if err := validation.ValidateUsageArgs(nil, args); err != nil {
+	args, err := validation.Args(obj, validation.ValidateUsageArgs)
+	if err != nil {
 		return nil, err
 	}
 	options := load.Options{Metrics: args.Metrics}

@@ -238,7 +238,7 @@ func queueFacts(state *model.State, d *dispatch.Dispatcher) []status.QueueFacts 
 	return facts
 }
 
-// Groups returns the APIs of batch schedulers, Volcano's among them.
+// Clients returns clients of the APIs of batch schedulers, Volcano's among them. It is an informer.Connect.
 func (c *Core) Clients(handle fwk.Handle) (informer.Clients, error) {
 	if c.options.Groups != nil {
 		return *c.options.Groups, nil

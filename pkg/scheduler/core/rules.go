@@ -126,8 +126,8 @@ func (c *Core) Adopt(ctx context.Context, r *Rules, then func()) error {
 	return err
 }
 
-// readWithin is how long resource quotas may take to be read.
-const readWithin = 30 * time.Second
+// ReadWithin is how long objects may take to be read that new rules or plugins need and nobody looked at before.
+const ReadWithin = 30 * time.Second
 
 // watchQuotas follows the resource quotas once rules look at them, and waits until they are known.
 func (c *Core) watchQuotas(ctx context.Context, r *Rules) error {
@@ -140,7 +140,7 @@ func (c *Core) watchQuotas(ctx context.Context, r *Rules) error {
 		return err
 	}
 	factory.StartWithContext(ctx)
-	waiting, stop := context.WithTimeout(ctx, readWithin)
+	waiting, stop := context.WithTimeout(ctx, ReadWithin)
 	defer stop()
 	if !cache.WaitForCacheSync(waiting.Done(), synced) {
 		return fmt.Errorf("waiting for resource quotas: %w", context.Cause(waiting))

@@ -24,9 +24,6 @@ import (
 // sees what every way of replacing it amounts to.
 const lookEvery = 500 * time.Millisecond
 
-// readWithin is how long objects may take to be read that a plugin needs and nobody looked at before.
-const readWithin = 30 * time.Second
-
 // Reloader follows the file of a scheduler's configuration.
 type Reloader struct {
 	Kit  *Kit
@@ -108,11 +105,11 @@ func (r *Reloader) adopt(ctx context.Context, args *config.BatchQueueArgs, assem
 	// Plugins that were not there before may look at objects that nobody looked at.
 	informers := profile.SharedInformerFactory()
 	informers.StartWithContext(ctx)
-	waiting, stop := context.WithTimeout(ctx, readWithin)
+	waiting, stop := context.WithTimeout(ctx, core.ReadWithin)
 	defer stop()
 	for kind, read := range informers.WaitForCacheSync(waiting.Done()) {
 		if !read {
-			return fmt.Errorf("objects of the type %v, which a plugin needs, were not read within %s: the log tells why", kind, readWithin)
+			return fmt.Errorf("objects of the type %v, which a plugin needs, were not read within %s: the log tells why", kind, core.ReadWithin)
 		}
 	}
 	rules, err := r.Core.Prepare(ctx, profile, args, assembly.Plugins())
