@@ -202,7 +202,7 @@ func (d *Dispatcher) letIn(w *waiting) {
 	job.Admitted = true
 	w.job = d.cfg.Policies.Rank(&job)
 	d.cfg.Policies.SetJob(job.Key, &job)
-	d.admissions = append(d.admissions, admission{job: job.Key, admitted: true})
+	d.outbox.admit(job.Key, true)
 	d.tell(w, model.Reason{})
 }
 
@@ -220,21 +220,10 @@ func (d *Dispatcher) watchPods(w *waiting) {
 		w.podless = now
 	case now.Sub(w.podless) >= d.cfg.AdmissionTimeout:
 		w.podless, w.notBefore = time.Time{}, now.Add(afterTimeout)
-		d.admissions = append(d.admissions, admission{job: job.Key})
+		d.outbox.admit(job.Key, false)
 		d.tell(w, model.Reason{Kind: model.NotAdmitted, Subject: "no pods", Message: fmt.Sprintf(
 			"gave its admission back: no pod of it was created within %s of being Inqueue", d.cfg.AdmissionTimeout)})
 		return
 	}
 	d.alarms.set(job.Key, w.podless.Add(d.cfg.AdmissionTimeout))
-}
-
-// letsIn reports whether the model is yet to be told of jobs that were let in.
-func (d *Dispatcher) letsIn() bool {
-	return slices.ContainsFunc(d.admissions, func(a admission) bool { return a.admitted })
-}
-
-// admission is a decision that the model has to be told.
-type admission struct {
-	job      model.JobKey
-	admitted bool
 }

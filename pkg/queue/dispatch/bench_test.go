@@ -88,7 +88,7 @@ func crowd(b *testing.B, jobs int, capacity config.TierPlugin) *Dispatcher {
 		})
 	}
 	d.takeIn()
-	d.admissions = nil
+	d.outbox = outbox{}
 	return d
 }
 
@@ -129,6 +129,6 @@ func BenchmarkTurn(b *testing.B) {
 		d.takeIn()
 		d.cfg.State.Forget(t.lead.UID)
 		d.takeIn()
-		d.admissions = nil
+		d.outbox = outbox{}
 	}
 }

@@ -250,7 +250,7 @@ func (d *Dispatcher) mended(key model.JobKey, job *model.Job, b broken) {
 	if job == nil || b.since.IsZero() || d.cfg.Clock.Since(b.began) < leastTold {
 		return
 	}
-	d.troubles = append(d.troubles, Trouble{Job: key, How: b.how, Stage: WholeAgain, Lasted: d.cfg.Clock.Since(b.began)})
+	d.outbox.trouble(Trouble{Job: key, How: b.how, Stage: WholeAgain, Lasted: d.cfg.Clock.Since(b.began)})
 }
 
 // judgeBroken does what is due with a gang that has been broken for so long.
@@ -284,7 +284,7 @@ func (d *Dispatcher) judgeBroken(job *model.Job, b broken) {
 		return
 	}
 	d.broken[key] = b
-	d.troubles = append(d.troubles, due)
+	d.outbox.trouble(due)
 }
 
 // pause lets a job rest that was released more than once.

@@ -171,30 +171,9 @@ type Dispatcher struct {
 	// broken are the gangs that are broken, or were and have been released, totals what they came to.
 	broken map[model.JobKey]broken
 	totals BrokenTotals
-	// reports, settlements, admissions, faults and troubles are collected under the lock and sent after it.
-	reports     []report
-	settlements []settlement
-	admissions  []admission
-	faults      []fault
-	troubles    []Trouble
-	// reported numbers the reports.
-	reported uint64
+	outbox outbox
 	// booked are the jobs that the accounts have, before Run.
 	booked map[model.JobKey]bool
-	// telling is how many goroutines are sending them.
-	telling int
-}
-
-type report struct {
-	job    model.JobKey
-	reason model.Reason
-	number uint64
-}
-
-// settlement is what becomes of the members of a fragile turn.
-type settlement struct {
-	members []types.UID
-	bind    bool
 }
 
 // New returns a dispatcher that hands out no turns before Run.

@@ -30,7 +30,7 @@ func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 	defer d.mu.Unlock()
 	now := d.cfg.Clock.Now()
 	quiet = d.running && d.turn == nil && len(d.changed) == 0 && d.events == 0 && len(d.queues) == 0 &&
-		d.telling == 0 && len(d.settlements) == 0 && len(d.admissions) == 0 && len(d.troubles) == 0
+		d.outbox.quiet()
 	at := func(t time.Time) {
 		quiet = quiet && t.After(now)
 		if next.IsZero() || t.Before(next) {

@@ -4,7 +4,6 @@
 package dispatch
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +50,7 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 		d.admit()
 		wake = min(stall, d.revive())
 		// Who is let in may come before all who may have turns. The model has to be told first.
-		if entered = d.letsIn(); !entered {
+		if entered = d.outbox.admits(); !entered {
 			t, later := d.nextUnlessPaused()
 			if d.turn, began, wake = t, t != nil, min(wake, later); began {
 				activate, wake = []*corev1.Pod{t.lead}, nudgeAfter
@@ -62,70 +61,27 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 	if d.turn != nil {
 		number = d.turn.number
 	}
-	out := d.take()
+	out := d.outbox.take()
 	d.mu.Unlock()
-	d.send(out)
+	out.send(&d.cfg)
 	if len(activate) > 0 {
 		d.activate(number, activate)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.telling--
+	d.outbox.told()
 	return wake, entered || began && d.turn == nil
-}
-
-// outgoing is what was decided under the lock and is told without it.
-type outgoing struct {
-	reports     []report
-	settlements []settlement
-	admissions  []admission
-	faults      []fault
-	troubles    []Trouble
-}
-
-// take returns what is to be told. The lock is held, and telling counts until it is told.
-func (d *Dispatcher) take() outgoing {
-	out := outgoing{reports: d.reports, settlements: d.settlements, admissions: d.admissions, faults: d.faults, troubles: d.troubles}
-	d.reports, d.settlements, d.admissions, d.faults, d.troubles = nil, nil, nil, nil, nil
-	d.telling++
-	return out
 }
 
 // tellNow tells what was decided while a turn is on. The lock is not held.
 func (d *Dispatcher) tellNow() {
 	d.mu.Lock()
-	out := d.take()
+	out := d.outbox.take()
 	d.mu.Unlock()
-	d.send(out)
+	out.send(&d.cfg)
 	d.mu.Lock()
-	d.telling--
+	d.outbox.told()
 	d.mu.Unlock()
-}
-
-func (d *Dispatcher) send(out outgoing) {
-	// They were collected in no order. Of those about the same job the later one is the last.
-	slices.SortStableFunc(out.admissions, func(a, b admission) int { return a.job.Compare(b.job) })
-	slices.SortStableFunc(out.troubles, func(a, b Trouble) int { return a.Job.Compare(b.Job) })
-	slices.SortStableFunc(out.reports, func(a, b report) int { return a.job.Compare(b.job) })
-	for _, f := range out.faults {
-		d.cfg.Fault(f.queue, f.reason)
-	}
-	for _, a := range out.admissions {
-		d.cfg.State.Admit(a.job, a.admitted)
-	}
-	for _, s := range out.settlements {
-		d.cfg.Settle(s.members, s.bind)
-	}
-	for _, t := range out.troubles {
-		if t.Stage == TimeOver {
-			d.cfg.Release(t)
-		} else {
-			d.cfg.Tell(t)
-		}
-	}
-	for _, r := range out.reports {
-		d.cfg.Report(r.job, r.reason, r.number)
-	}
 }
 
 // askAgain has those outside asked again whose time has come.
@@ -207,6 +163,5 @@ func (d *Dispatcher) tell(w *waiting, reason model.Reason) {
 		return
 	}
 	w.reported = reason
-	d.reported++
-	d.reports = append(d.reports, report{job: w.job.Key, reason: reason, number: d.reported})
+	d.outbox.report(w.job.Key, reason)
 }

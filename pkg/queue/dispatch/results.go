@@ -290,7 +290,7 @@ func (d *Dispatcher) end(result TurnResult) {
 		d.changed[key] = true
 	}
 	if t.fragile {
-		d.settlements = append(d.settlements, settlement{members: slices.Collect(maps.Keys(t.members)), bind: result == TurnPlaced})
+		d.outbox.settle(slices.Collect(maps.Keys(t.members)), result == TurnPlaced)
 	}
 }
 

@@ -144,9 +144,9 @@ func (d *Dispatcher) noteFault(queue *model.Queue, before, after model.Reason) {
 	switch {
 	case queue == nil:
 	case after.Kind == model.QueueMisconfigured:
-		d.faults = append(d.faults, fault{queue: queue, reason: after})
+		d.outbox.fault(queue, after)
 	case before.Kind == model.QueueMisconfigured:
-		d.faults = append(d.faults, fault{queue: queue})
+		d.outbox.fault(queue, model.Reason{})
 	}
 }
 
@@ -290,10 +290,4 @@ func onlyBestEffort(job *model.Job) bool {
 		}
 	}
 	return true
-}
-
-// fault is a queue that is left out of scheduling, or no longer is.
-type fault struct {
-	queue  *model.Queue
-	reason model.Reason
 }
