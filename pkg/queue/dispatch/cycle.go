@@ -17,6 +17,35 @@ import (
 // of the one before: skipped, refused, failed, or placed. That is where turns are handed over, and where a cycle that ended without
 // telling is noticed.
 
+// scheduling is what is known of the scheduler's cycles, of which one at most is on. All methods are called with the dispatcher's lock held.
+type scheduling struct {
+	// on: a cycle is on; idle is since when none is.
+	on   bool
+	idle time.Time
+	// pod is the one whose cycle it is, and turn the number of its turn, if it takes part in one; began is when it began.
+	pod   types.UID
+	turn  uint64
+	began time.Time
+	// inVain: it came to nothing.
+	inVain bool
+	// handedOver: Between is called between cycles, and Failed after each that failed.
+	handedOver bool
+}
+
+// begin notes that the cycle of a pod begins that takes part in a turn.
+func (c *scheduling) begin(pod types.UID, turn uint64, now time.Time) {
+	c.on, c.pod, c.turn, c.began = true, pod, turn, now
+}
+
+// over notes that no cycle is on any more, and returns how long the last one took if it came to nothing.
+func (c *scheduling) over(now time.Time) (spent time.Duration) {
+	if c.inVain {
+		spent = now.Sub(c.began)
+	}
+	c.on, c.idle, c.inVain, c.handedOver = false, now, false, true
+	return spent
+}
+
 // Standing is a pod that was to be moved to the active queue and is not there.
 type Standing struct {
 	Pod types.UID
@@ -29,10 +58,9 @@ type Standing struct {
 func (d *Dispatcher) Between() {
 	d.mu.Lock()
 	now := d.cfg.Clock.Now()
-	if d.inVain {
-		d.allowance.charge(now, now.Sub(d.cycleBegan))
+	if spent := d.cycle.over(now); spent > 0 {
+		d.allowance.charge(now, spent)
 	}
-	d.cycling, d.idle, d.inVain, d.handedOver = false, now, false, true
 	d.conclude()
 	d.mu.Unlock()
 	d.proceed()
@@ -47,7 +75,7 @@ func (d *Dispatcher) Begins(uid types.UID) bool {
 	if !d.takesPart(uid) {
 		return false
 	}
-	d.cycling, d.cycle, d.cycleOf, d.cycleBegan = true, uid, d.turn.number, d.cfg.Clock.Now()
+	d.cycle.begin(uid, d.turn.number, d.cfg.Clock.Now())
 	d.turn.progress, d.turn.nudged = d.cfg.Clock.Now(), false
 	if d.turn.members == nil {
 		// What happened before is in the snapshot that the cycle takes.
@@ -85,14 +113,14 @@ func (d *Dispatcher) takesPart(uid types.UID) bool {
 func (d *Dispatcher) Busy() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cycling = true
+	d.cycle.on = true
 }
 
 // conclude ends the turn if the cycle that has ended should have got it on, and did not.
 func (d *Dispatcher) conclude() {
-	uid, t := d.cycle, d.turn
-	d.cycle = ""
-	if uid == "" || t == nil || t.number != d.cycleOf {
+	uid, t := d.cycle.pod, d.turn
+	d.cycle.pod = ""
+	if uid == "" || t == nil || t.number != d.cycle.turn {
 		return
 	}
 	switch m := t.members[uid]; {
@@ -118,7 +146,7 @@ func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
 	}
 	switch t := d.turn; {
 	case err == nil:
-	case t != nil && d.cycle == uid && t.number == d.cycleOf:
+	case t != nil && d.cycle.pod == uid && t.number == d.cycle.turn:
 		d.fail(job, err)
 		d.end(TurnErrored)
 	default:
@@ -204,7 +232,7 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 // waitsFor reports whether the turn waits for the cycle of a pod to begin.
 func (d *Dispatcher) waitsFor(uid types.UID) bool {
 	t := d.turn
-	if d.cycle == uid {
+	if d.cycle.pod == uid {
 		return false
 	}
 	if t.members == nil {
@@ -243,13 +271,13 @@ const (
 func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 	t, now := d.turn, d.cfg.Clock.Now()
 	still := now.Sub(t.progress)
-	idle := min(still, now.Sub(d.idle))
+	idle := min(still, now.Sub(d.cycle.idle))
 	switch {
-	case still >= overtakenAfter, !d.cycling && idle >= 2*nudgeAfter && t.nudged, now.Sub(t.began) >= mostTurn+time.Duration(len(t.members))*mostMember:
+	case still >= overtakenAfter, !d.cycle.on && idle >= 2*nudgeAfter && t.nudged, now.Sub(t.began) >= mostTurn+time.Duration(len(t.members))*mostMember:
 		d.rest(t.job, 0)
 		d.end(TurnBroken)
 		return nil, 0
-	case !d.cycling && idle >= nudgeAfter && !t.nudged:
+	case !d.cycle.on && idle >= nudgeAfter && !t.nudged:
 		t.nudged = true
 		if t.members == nil {
 			return []*corev1.Pod{t.lead}, nudgeAfter

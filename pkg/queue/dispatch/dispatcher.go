@@ -141,19 +141,9 @@ type Dispatcher struct {
 	turn   *turn
 	turns  uint64
 	// paused is until when no turn begins.
-	paused time.Time
-	// cycling: a scheduling cycle is on; idle is since when none is. Cycle is the pod whose cycle it is, and cycleOf the number of its turn,
-	// if it takes part in one.
-	cycling bool
-	idle    time.Time
-	cycle   types.UID
-	cycleOf uint64
-	// cycleBegan is when it began, and inVain says that it came to nothing.
-	cycleBegan time.Time
-	inVain     bool
-	// handedOver: Between is called between cycles, and Failed after each that failed.
-	handedOver bool
-	absence    absence
+	paused  time.Time
+	cycle   scheduling
+	absence absence
 	// urgent are members from when they are activated until they are taken from the queue.
 	urgent map[types.UID]bool
 	// adopting are rules that come into force when the turn ends; nil when there are none.

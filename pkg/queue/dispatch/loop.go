@@ -43,7 +43,7 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 	if d.turn == nil {
 		d.adopt()
 	}
-	if d.running && d.turn == nil && !d.cycling && (step || !d.stepped) {
+	if d.running && d.turn == nil && !d.cycle.on && (step || !d.stepped) {
 		d.takeIn()
 		d.askAgain()
 		stall := d.stall()

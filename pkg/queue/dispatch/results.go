@@ -69,8 +69,8 @@ func (d *Dispatcher) Refused(lead types.UID, r Refusal) {
 // chargeTurn takes the cost of a plan that came to nothing off the allowance: that of its whole cycle, once this has ended. To tell the API
 // server of a refusal may take longer than to find it out.
 func (d *Dispatcher) chargeTurn(t *turn) {
-	if d.cycle != "" && d.cycleOf == t.number {
-		d.inVain = true
+	if d.cycle.pod != "" && d.cycle.turn == t.number {
+		d.cycle.inVain = true
 		return
 	}
 	d.allowance.charge(d.cfg.Clock.Now(), d.spent(t))
@@ -79,8 +79,8 @@ func (d *Dispatcher) chargeTurn(t *turn) {
 // spent is how long the cycle has taken that got the turn on last. What the turn waited behind others' cycles is not its doing.
 func (d *Dispatcher) spent(t *turn) time.Duration {
 	since := t.planning
-	if d.cycleOf == t.number {
-		since = d.cycleBegan
+	if d.cycle.turn == t.number {
+		since = d.cycle.began
 	}
 	if since.IsZero() {
 		return 0
@@ -248,7 +248,7 @@ func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
 // know it, and its job has no turns.
 func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 	d.mu.Lock()
-	if d.handedOver {
+	if d.cycle.handedOver {
 		d.absence.away[uid] = away{job, d.cfg.Clock.Now().Add(mostTurn)}
 	}
 	d.lose(uid, job)
