@@ -108,12 +108,7 @@ type Dispatcher struct {
 	// when those that wait for it, and the applicants, were last looked at.
 	aside           [held + 1]lotSet
 	loosened, freed uint64
-	// index counts the places that lots wait for; askers are the lots that wait for each shape. Touched are the nodes that changed since
-	// they were last counted; judged: anything about any node may have. Counted: the index has the nodes.
-	index           *room.Index
-	askers          map[*room.Shape]lotSet
-	touched         map[string]bool
-	judged, counted bool
+	rooms           rooms
 	// sensitive are all events that lots set aside wait for and that are not counted; unindexed: some go by more of a node than what is.
 	// nextLook is when the first of them is to be woken by the clock.
 	sensitive model.Event
@@ -178,7 +173,7 @@ func New(cfg Config) *Dispatcher {
 		setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{}, partial: map[*waiting]bool{},
 		totals: BrokenTotals{Seconds: map[Break]float64{Half: 0, Lost: 0}, Held: map[corev1.ResourceName]float64{}},
 		lines:  map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
-		index: room.New(cfg.Checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, pass: 1,
+		rooms: newRooms(cfg.State, cfg.Checks), pass: 1,
 		absence: newAbsence(), urgent: map[types.UID]bool{},
 		alarms: newAlarms(), queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
@@ -206,11 +201,7 @@ func (d *Dispatcher) Notify(c model.Change) {
 		d.queues[name] = true
 	}
 	d.events |= c.Events
-	// Who raises it without a node does not say which.
-	d.judged = d.judged || c.Events&model.JudgedAnew != 0 || c.Events&model.NodeChanged != 0 && len(c.Nodes) == 0
-	for _, name := range c.Touched {
-		d.touched[name] = true
-	}
+	d.rooms.note(c)
 	if d.turn != nil {
 		d.turn.events |= c.Events
 		if !c.Own {

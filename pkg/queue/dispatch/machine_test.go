@@ -649,7 +649,7 @@ func (m *machine) complaint() string {
 			}
 		}
 	}
-	if m.d.turn != nil || m.d.cycle.on || len(m.d.changed)+len(m.d.touched) > 0 || m.d.events != 0 {
+	if m.d.turn != nil || m.d.cycle.on || len(m.d.changed)+len(m.d.rooms.touched) > 0 || m.d.events != 0 {
 		return ""
 	}
 	return m.forgotten()

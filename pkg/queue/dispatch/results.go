@@ -115,7 +115,7 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 		if r.Stale {
 			l.notBefore = d.cfg.Clock.Now().Add(settle[0])
 		} else if l.indexed() {
-			d.heed(l, r.Vetoes)
+			d.rooms.heed(l, r.Vetoes)
 		}
 		if missed {
 			d.wakeLot(l, true)
@@ -128,7 +128,7 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 // missed takes in what happened on nodes, and reports whether something did, since the turn's plan was begun, that helps the lot.
 func (d *Dispatcher) missed(l *lot, t *turn, helps model.Event) bool {
 	if len(l.asks) == 0 {
-		d.follow(l)
+		d.rooms.follow(l)
 		return t.events&helps != 0 && l.lacks() == 0
 	}
 	d.countRoom()

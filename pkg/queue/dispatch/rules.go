@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caldera-scheduler/caldera/pkg/gang/room"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
@@ -76,7 +75,7 @@ func (d *Dispatcher) adopt() {
 	d.cfg.Rules = a.rules
 	d.lots, d.lines, d.aside = map[lotKey]*lot{}, map[lineKey]*line{}, noneAside()
 	d.stalling = nil
-	d.index, d.askers, d.counted = room.New(d.cfg.Checks), map[*room.Shape]lotSet{}, false
+	d.rooms.reset(d.cfg.Checks)
 	d.retries, d.sensitive, d.unindexed = 0, 0, false
 	d.active, d.others = nil, nil
 	d.applying, d.asked = map[applicantKey]*applicants{}, false

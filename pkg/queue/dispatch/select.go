@@ -86,7 +86,7 @@ func (d *Dispatcher) roomiest(totals model.Totals) *turn {
 		}
 	}
 	if youngest != nil {
-		if d.follow(youngest); most == nil || youngest.roomierThan(most) {
+		if d.rooms.follow(youngest); most == nil || youngest.roomierThan(most) {
 			most = youngest
 		}
 	}

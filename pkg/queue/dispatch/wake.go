@@ -47,12 +47,14 @@ func (d *Dispatcher) revive() time.Duration {
 	if at := d.cfg.Policies.Again(); !at.IsZero() {
 		wake = min(wake, max(0, at.Sub(now)))
 	}
-	d.events, d.judged = 0, false
+	d.events, d.rooms.judged = 0, false
 	return wake
 }
 
 // uncountable reports whether what happened to nodes is more than what is counted: some lot goes by more, or all nodes may have changed.
-func (d *Dispatcher) uncountable() bool { return d.events&byRoom != 0 && (d.judged || d.unindexed) }
+func (d *Dispatcher) uncountable() bool {
+	return d.events&byRoom != 0 && (d.rooms.judged || d.unindexed)
+}
 
 // lookAtAll wakes what is set aside and may have been helped by something else than counted room, and notes when the next is to be woken
 // by the clock.
@@ -69,7 +71,7 @@ func (d *Dispatcher) lookAtAll(now time.Time, stir bool) {
 // lookAt wakes one lot if it may have been helped.
 func (d *Dispatcher) lookAt(l *lot, now time.Time, stir bool) {
 	happened := d.events & l.helps
-	if !d.judged && l.indexed() {
+	if !d.rooms.judged && l.indexed() {
 		happened &^= byRoom
 	}
 	switch {
