@@ -57,26 +57,50 @@ func (d *Dispatcher) tooSoon(last time.Time) bool {
 	if !again.After(d.cfg.Clock.Now()) {
 		return false
 	}
-	if d.stirred = true; d.nextStir.Before(again) {
-		d.nextStir = again
-	}
+	d.newVictims.lookAt(again)
 	return true
 }
 
-// stir reports whether lots are to be looked at for which there may be new victims: somebody runs who did not, somebody is protected
-// less, or a queue is due more than before or another less, which decides who may be evicted for whom.
-func (d *Dispatcher) stir(now time.Time) bool {
-	const others = model.PodPlaced | model.PodStarted | model.ProtectionChanged
-	loosened := d.cfg.Policies.Book().Loosened()
-	if d.cfg.Evicts && (d.events&others != 0 || d.stirredFor != loosened) {
-		d.stirred = true
+// newVictims is whether there may be new victims for those who wait for some: somebody runs who did not, somebody is protected less, or a queue is
+// due more than before or another less, which decides who may be evicted for whom. All methods are called with the dispatcher's lock held.
+type newVictims struct {
+	// there: there may be some, and next is the first time at which that is looked at.
+	there bool
+	next  time.Time
+	// loosened is the accounts' count of room in queues as of when that was last noted.
+	loosened uint64
+}
+
+// note takes in what happened.
+func (n *newVictims) note(events model.Event, loosened uint64) {
+	const helpful = model.PodPlaced | model.PodStarted | model.ProtectionChanged
+	n.there = n.there || events&helpful != 0 || n.loosened != loosened
+}
+
+// lookAt has it looked at, not before a time.
+func (n *newVictims) lookAt(at time.Time) {
+	if n.there = true; n.next.Before(at) {
+		n.next = at
 	}
-	d.stirredFor = loosened
-	if !d.stirred || d.nextStir.After(now) {
+}
+
+// due reports whether it is to be looked at now.
+func (n *newVictims) due(now time.Time) bool {
+	if !n.there || n.next.After(now) {
 		return false
 	}
-	d.stirred, d.nextStir = false, now.Add(appealPause)
+	n.there, n.next = false, now.Add(appealPause)
 	return true
+}
+
+// stir reports whether lots are to be looked at for which there may be new victims.
+func (d *Dispatcher) stir(now time.Time) bool {
+	loosened := d.cfg.Policies.Book().Loosened()
+	if d.cfg.Evicts {
+		d.newVictims.note(d.events, loosened)
+	}
+	d.newVictims.loosened = loosened
+	return d.newVictims.due(now)
 }
 
 // Appeal is what a turn that is about to be refused may do.

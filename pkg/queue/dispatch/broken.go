@@ -89,7 +89,7 @@ func (d *Dispatcher) chooseCompleter() {
 	}
 	if first != nil && first.lot != nil && d.cfg.Evicts {
 		// Others give way to it that did not before.
-		first.lot.starving, d.stirred = true, true
+		first.lot.starving, d.newVictims.there = true, true
 	}
 }
 

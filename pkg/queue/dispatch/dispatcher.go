@@ -144,13 +144,9 @@ type Dispatcher struct {
 	// adopting are rules that come into force when the turn ends; nil when there are none.
 	adopting *adoption
 	// changed and events are what happened since the last advance.
-	changed map[model.JobKey]bool
-	events  model.Event
-	// stirred: something happened by which somebody may be there to be evicted; nextStir is when that is looked at, and stirredFor the
-	// accounts' count of room in queues as of when that was last noted.
-	stirred    bool
-	nextStir   time.Time
-	stirredFor uint64
+	changed    map[model.JobKey]bool
+	events     model.Event
+	newVictims newVictims
 	// setbacks are jobs that failed and of which no pod was bound since.
 	setbacks map[model.JobKey]setback
 	// broken are the gangs that are broken, or were and have been released, totals what they came to.

@@ -63,8 +63,8 @@ func (d *Dispatcher) appointments() []time.Time {
 	if len(d.stalling) > 0 {
 		times = append(times, d.stalling[0].since.Add(d.cfg.StalledAfter))
 	}
-	if d.stirred {
-		times = append(times, d.nextStir)
+	if d.newVictims.there {
+		times = append(times, d.newVictims.next)
 	}
 	if d.paused.After(d.cfg.Clock.Now()) {
 		times = append(times, d.paused)

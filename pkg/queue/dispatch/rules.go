@@ -80,7 +80,7 @@ func (d *Dispatcher) adopt() {
 	d.active, d.others = nil, nil
 	d.applying, d.asked = map[applicantKey]*applicants{}, false
 	d.booked = map[model.JobKey]bool{}
-	d.loosened, d.freed, d.stirredFor = 0, 0, 0
+	d.loosened, d.freed, d.newVictims.loosened = 0, 0, 0
 	for key, w := range d.jobs {
 		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
 		d.changed[key] = true

@@ -38,8 +38,8 @@ func (d *Dispatcher) revive() time.Duration {
 		d.lookAtAll(now, stir)
 	}
 	wake := min(idleWait, d.nextLook.Sub(now))
-	if d.stirred {
-		wake = min(wake, d.nextStir.Sub(now))
+	if d.newVictims.there {
+		wake = min(wake, d.newVictims.next.Sub(now))
 	}
 	if at := d.alarms.next(); !at.IsZero() {
 		wake = min(wake, max(0, at.Sub(now)))
