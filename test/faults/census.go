@@ -35,14 +35,8 @@ func take(part any) census {
 
 func (c census) count(name string, v reflect.Value) {
 	switch v.Kind() {
-	case reflect.Pointer:
-		if v.IsNil() || c.visited[v.Pointer()] || !ours(v.Type().Elem()) {
-			return
-		}
-		c.visited[v.Pointer()] = true
-		c.count(name, v.Elem())
-	case reflect.Interface:
-		if !v.IsNil() && v.Elem().Kind() == reflect.Pointer {
+	case reflect.Pointer, reflect.Interface:
+		if c.enter(v) {
 			c.count(name, v.Elem())
 		}
 	case reflect.Struct:
@@ -59,11 +53,31 @@ func (c census) count(name string, v reflect.Value) {
 		c.entries[name] += v.Len()
 	case reflect.Map:
 		c.entries[name] += v.Len()
-		if v.Type().Key() == reflect.TypeFor[model.JobKey]() {
-			for _, key := range v.MapKeys() {
-				c.jobs[name] = append(c.jobs[name], key.FieldByName("Name").String())
-			}
-		}
+		c.name(name, v)
+	}
+}
+
+// enter reports whether there is something behind a pointer, or in an interface, that is to be counted and was not yet.
+func (c census) enter(v reflect.Value) bool {
+	switch {
+	case v.IsNil():
+		return false
+	case v.Kind() == reflect.Interface:
+		return v.Elem().Kind() == reflect.Pointer
+	case c.visited[v.Pointer()] || !ours(v.Type().Elem()):
+		return false
+	}
+	c.visited[v.Pointer()] = true
+	return true
+}
+
+// name notes the jobs that a map has, if it is by jobs.
+func (c census) name(field string, v reflect.Value) {
+	if v.Type().Key() != reflect.TypeFor[model.JobKey]() {
+		return
+	}
+	for _, key := range v.MapKeys() {
+		c.jobs[field] = append(c.jobs[field], key.FieldByName("Name").String())
 	}
 }
 

@@ -93,10 +93,15 @@ func (w *world) complaint() string {
 			return fmt.Sprintf("%s waits though %d more pods of %d cores fit: %v", l.Name, need, l.Cores, room)
 		}
 	}
-	if w.s.Capability > 0 {
+	return w.unfair(room)
+}
+
+// unfair says what is not as the configuration has it; empty if all is.
+func (w *world) unfair(room []idle) string {
+	switch {
+	case w.s.Capability > 0:
 		return w.keptOut()
-	}
-	if w.s.Conf == "queues" {
+	case w.s.Conf == "queues":
 		return cmp.Or(w.docket.inVain(), w.allFit(room))
 	}
 	return ""

@@ -133,7 +133,7 @@ func TestRequestsNeedRights(t *testing.T) {
 	if w.allowed(pods) {
 		t.Error("changing a pod is allowed")
 	}
-	w.forbid(kindOf(pods))
+	w.authorize(pods, kindOf(pods))
 	says(t, w.misused(), "the scheduler has no right to patch pods, and asked for that")
 	rights, err := writingRights()
 	if err != nil {

@@ -169,7 +169,7 @@ var requests = []string{
 // trouble is how long what happens to a cluster goes on.
 const trouble = 3 * time.Minute
 
-// draw makes a scenario of a seed. Each draws its own mix: most of them have a few kinds of trouble, and not all.
+// draw makes a scenario of a seed.
 func draw(seed uint64) *scenario {
 	switch seed % 16 {
 	case 5:
@@ -177,6 +177,11 @@ func draw(seed uint64) *scenario {
 	case 11:
 		return drawBusy(seed)
 	}
+	return drawMixed(seed)
+}
+
+// drawMixed has each seed draw its own mix: most of them have a few kinds of trouble, and not all.
+func drawMixed(seed uint64) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
 	s := &scenario{Seed: seed, Conf: []string{"plain", "queues"}[r.IntN(2)], Slow: r.IntN(3) == 0, Standby: r.IntN(4) == 0, NoSubresource: seed%10 == 3}
 	for i := range 2 + r.IntN(4) {

@@ -200,9 +200,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	kind := kindOf(info)
-	if !l.allowed(info) {
-		l.forbid(kind)
-	}
+	l.authorize(info, kind)
 	object, body, err := describe(r, info, kind)
 	if err != nil {
 		return nil, err
@@ -218,12 +216,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if response, err := l.refuse(r, info, fault); response != nil || err != nil {
 		return response, err
 	}
-	// What has arrived is carried out, whether or not anybody waits for the answer.
-	carried := r.Clone(context.WithoutCancel(r.Context()))
-	if l.s.NoSubresource && kind == wholeGroup {
-		carried.URL.Path += "/status"
-	}
-	response, err := l.server.RoundTrip(carried)
+	response, err := l.carryOut(r, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -246,6 +239,15 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = l.follow(r.Context(), info.Resource, fmt.Sprintf("news of %s, the %dth", mine, nth), response.Body)
 	}
 	return response, nil
+}
+
+// carryOut has the API server do what a request asks, even if nobody waits for the answer any more.
+func (l *line) carryOut(r *http.Request, kind string) (*http.Response, error) {
+	r = r.Clone(context.WithoutCancel(r.Context()))
+	if l.s.NoSubresource && kind == wholeGroup {
+		r.URL.Path += "/status"
+	}
+	return l.server.RoundTrip(r)
 }
 
 // kindOf names a request by its verb and its resource. Faults are drawn by that.
@@ -346,8 +348,11 @@ func (l *line) note(what string) {
 // during names that something happened at a moment.
 func during(what, moment string) string { return what + " while " + moment }
 
-// forbid notes that a request was made that the scheduler has no right to.
-func (w *wire) forbid(kind string) {
+// authorize notes if a request was made that the scheduler has no right to.
+func (w *wire) authorize(info *request.RequestInfo, kind string) {
+	if w.allowed(info) {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.forbidden = cmp.Or(w.forbidden, kind)

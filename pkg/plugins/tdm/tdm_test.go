@@ -4,10 +4,11 @@
 package tdm_test
 
 import (
-	"k8s.io/utils/clock"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
