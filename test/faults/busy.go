@@ -11,7 +11,7 @@ import (
 
 const (
 	// refusing is how long it takes to find out that a node does not take an unwelcome pod.
-	refusing = 20 * time.Millisecond
+	refusing = 60 * time.Millisecond
 	// overlooks is how long who fits may wait beside a crowd that cannot be placed. To plan each of the crowd once takes a few seconds.
 	overlooks = 15 * time.Second
 )
@@ -33,7 +33,7 @@ func drawBusy(seed uint64) *scenario {
 	for at := 5 * time.Second; at < trouble; at += 500*time.Millisecond + time.Duration(r.IntN(1000))*time.Millisecond {
 		s.Events = append(s.Events, event{At: duration(at), Kind: podDeleted, Target: short.Name, N: r.IntN(short.Size)})
 	}
-	for i := range 6 + r.IntN(12) {
+	for i := range 5 + r.IntN(6) {
 		size := 1 + r.IntN(3)
 		s.Jobs = append(s.Jobs, job{
 			Name: fmt.Sprintf("crowd-%d", i), At: seconds(0, 10), Size: size, Min: size, Cores: 1 + r.IntN(4), Queue: []string{"default", "a"}[r.IntN(2)],

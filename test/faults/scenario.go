@@ -171,10 +171,10 @@ const trouble = 3 * time.Minute
 
 // draw makes a scenario of a seed.
 func draw(seed uint64) *scenario {
-	switch seed % 16 {
-	case 5:
+	switch {
+	case seed%16 == 5:
 		return drawCapped(seed)
-	case 11:
+	case seed%32 == 11:
 		return drawBusy(seed)
 	}
 	return drawMixed(seed)
