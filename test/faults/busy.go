@@ -33,7 +33,7 @@ func drawBusy(seed uint64) *scenario {
 	for at := 5 * time.Second; at < trouble; at += 500*time.Millisecond + time.Duration(r.IntN(1000))*time.Millisecond {
 		s.Events = append(s.Events, event{At: duration(at), Kind: podDeleted, Target: short.Name, N: r.IntN(short.Size)})
 	}
-	for i := range 5 + r.IntN(6) {
+	for i := range 8 + r.IntN(10) {
 		size := 1 + r.IntN(3)
 		s.Jobs = append(s.Jobs, job{
 			Name: fmt.Sprintf("crowd-%d", i), At: seconds(0, 10), Size: size, Min: size, Cores: 1 + r.IntN(4), Queue: []string{"default", "a"}[r.IntN(2)],
