@@ -26,14 +26,15 @@ func (b *Background) begin(ctx context.Context, f *InForce, parts shuffle.Parts)
 	b.mu.Lock()
 	b.parts = &parts
 	b.mu.Unlock()
-	b.follow(ctx, f.current())
+	b.follow(ctx, f)
 }
 
-// follow runs what is to run for rules that have come into force, and ends what ran for those before them. Before the scheduler leads it does
-// nothing.
-func (b *Background) follow(ctx context.Context, r *Rules) {
+// follow runs what is to run for the rules in force, and ends what ran for those before them. Before the scheduler leads it does nothing. The rules
+// are read with the lock held: of two callers the later one sees the later rules.
+func (b *Background) follow(ctx context.Context, f *InForce) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	r := f.current()
 	if b.parts == nil || b.rules == r {
 		return
 	}

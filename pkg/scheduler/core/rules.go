@@ -121,7 +121,7 @@ func (c *Core) Adopt(ctx context.Context, r *Rules, then func()) error {
 		then()
 	})
 	if err == nil {
-		c.Background.follow(ctx, r)
+		c.Background.follow(ctx, c.Rules)
 	}
 	return err
 }

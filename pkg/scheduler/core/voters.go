@@ -69,7 +69,7 @@ func (o outsiders) build(ctx context.Context, handle fwk.Handle, args *config.Ba
 				if err != nil {
 					return nil, err
 				}
-				r.placesOutside = places
+				r.placesOutside = r.placesOutside || places
 				if voter != nil {
 					r.voter = voter
 					all = append(all, policy.Outside{Plugin: entry.Name, Policy: voter})
