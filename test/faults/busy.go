@@ -24,9 +24,7 @@ func drawBusy(seed uint64) *scenario {
 	for i := range 2 + r.IntN(3) {
 		s.Nodes = append(s.Nodes, node{Name: fmt.Sprintf("node-%d", i), Cores: 8 + r.IntN(5)})
 	}
-	seconds := func(from, to int) duration {
-		return duration(time.Duration(from*1000+r.IntN((to-from)*1000)) * time.Millisecond)
-	}
+	seconds := func(from, to int) duration { return secondsBetween(r, from, to) }
 	// Those that end, and come back.
 	short := job{Name: "short", Size: 2 + r.IntN(4), Min: 1, Cores: 1, Queue: "default", Class: "low", Grace: duration(time.Second)}
 	s.Jobs = append(s.Jobs, short)

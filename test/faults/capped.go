@@ -25,9 +25,7 @@ func drawCapped(seed uint64) *scenario {
 		all += s.Nodes[i].Cores
 	}
 	s.Capability = all/2 + r.IntN(all/4)
-	seconds := func(from, to int) duration {
-		return duration(time.Duration(from*1000+r.IntN((to-from)*1000)) * time.Millisecond)
-	}
+	seconds := func(from, to int) duration { return secondsBetween(r, from, to) }
 	for i := range 4 + r.IntN(5) {
 		size := 1 + r.IntN(3)
 		j := job{

@@ -29,8 +29,9 @@ type docket struct {
 	told map[types.UID]bool
 
 	mu sync.Mutex // guards what follows, which requests write
-	// agreed are the evictions that are yet to be judged.
-	agreed []agreement
+	// entered counts the evictions, agreed are those that are yet to be judged.
+	entered int
+	agreed  []agreement
 }
 
 // agreement is an eviction that the API server has agreed to. The job is the one that is to have the room, if any. The action is empty if the
@@ -74,6 +75,7 @@ func (d *docket) enter(pod string, cores int, of plans) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.entered++
 	d.agreed = append(d.agreed, a)
 }
 

@@ -35,7 +35,7 @@ type outcome struct {
 	During map[string]int `json:"during"`
 	// Turns counts how turns ended.
 	Turns map[string]int `json:"turns"`
-	// Bound and Evicted are how many pods were.
+	// Bound and Evicted are how many pods were; those do not count that were deleted by somebody else than the scheduler.
 	Bound   int `json:"bound"`
 	Evicted int `json:"evicted"`
 	// Trace is equal for plays in which the schedulers sent the same requests at the same times.
@@ -78,7 +78,7 @@ func play(t *testing.T, s *scenario) (o outcome) {
 		}
 		// What was sent may still be under way, and time stands still once this returns.
 		time.Sleep(time.Minute)
-		o.Bound, o.Evicted, o.trace = len(p.world.api.Bound()), len(p.world.api.Disruptions()), p.wire.trace.sorted()
+		o.Bound, o.Evicted, o.trace = len(p.world.api.Bound()), p.world.docket.entered, p.wire.trace.sorted()
 		o.Trace = o.trace.hash()
 		o.Seen, o.During = maps.Clone(p.wire.hits), maps.Clone(p.wire.during)
 		maps.Copy(o.Seen, p.world.happened)

@@ -180,6 +180,11 @@ func draw(seed uint64) *scenario {
 	return drawMixed(seed)
 }
 
+// secondsBetween draws a time, to the millisecond.
+func secondsBetween(r *rand.Rand, from, to int) duration {
+	return duration(time.Duration(from*1000+r.IntN((to-from)*1000)) * time.Millisecond)
+}
+
 // drawMixed has each seed draw its own mix: most of them have a few kinds of trouble, and not all.
 func drawMixed(seed uint64) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
