@@ -89,10 +89,10 @@ func extenderVotes(c *core.Core) core.VoterFactory {
 	}
 }
 
-// Registry returns the plugins, all of which share the core and join it as they are made.
+// Registry returns the plugins. They share the core, and join it as they are made.
 func Registry(c *core.Core) runtime.Registry { return Joining(c, Factories(c)) }
 
-// Factories returns what makes the plugins, all of which share the core, and registers those with it that vote.
+// Factories returns what makes the plugins. They share the core. The extender is registered there as a voter.
 func Factories(c *core.Core) runtime.Registry {
 	c.RegisterVoter(config.PluginExtender, extenderVotes(c))
 	registry := runtime.Registry{}

@@ -94,8 +94,8 @@ func (l *Lag) Behind(snapshot fwk.NodeInfoLister, taken time.Time, concerns func
 	return behind, late
 }
 
-// Doubted reports whether a snapshot of the cache lacks room, on a node that concerns the caller, of which the model has learned within the last
-// second. However often that was looked at, nobody is to be evicted by such a snapshot.
+// Doubted reports whether a snapshot of the cache lacks room that the model has learned of within the last second, on a node that concerns the
+// caller. Nobody is to be evicted by such a snapshot, however often that was looked at.
 func (l *Lag) Doubted(snapshot fwk.NodeInfoLister, concerns func(node string) bool) bool {
 	now := l.clock.Now()
 	return slices.ContainsFunc(l.open(snapshot, now), func(e *expectation) bool {

@@ -34,7 +34,7 @@ var (
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = names.BatchQueue
 
-// Core is what the plugin asks of the scheduler that it belongs to.
+// Core is what the plugin asks of its scheduler.
 type Core interface {
 	// PolicyNames are those that tiers may name besides the built-in ones.
 	PolicyNames() []string

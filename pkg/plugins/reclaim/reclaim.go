@@ -32,7 +32,7 @@ var _ fwk.PostFilterPlugin = &Reclaim{}
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = names.Reclaim
 
-// Core is what the plugin asks of the scheduler that it belongs to.
+// Core is what the plugin asks of its scheduler.
 type Core interface {
 	// ConfigureEvictions says how evictions are carried out; the first to say so is heeded.
 	ConfigureEvictions(args *config.ReclaimArgs)

@@ -17,8 +17,8 @@ import (
 // of the one before: skipped, refused, failed, or placed. That is where turns are handed over, and where a cycle that ended without
 // telling is noticed.
 
-// scheduling is what is known of the scheduler's cycles, of which one at most is on. All methods are called with the dispatcher's lock held.
-type scheduling struct {
+// schedulingCycle is what is known of the scheduler's cycles. One at most is on. The dispatcher's lock is held when a method is called.
+type schedulingCycle struct {
 	// on: a cycle is on; idle is since when none is.
 	on   bool
 	idle time.Time
@@ -33,12 +33,12 @@ type scheduling struct {
 }
 
 // begin notes that the cycle of a pod begins that takes part in a turn.
-func (c *scheduling) begin(pod types.UID, turn uint64, now time.Time) {
+func (c *schedulingCycle) begin(pod types.UID, turn uint64, now time.Time) {
 	c.on, c.pod, c.turn, c.began = true, pod, turn, now
 }
 
 // over notes that no cycle is on any more, and returns how long the last one took if it came to nothing.
-func (c *scheduling) over(now time.Time) (spent time.Duration) {
+func (c *schedulingCycle) over(now time.Time) (spent time.Duration) {
 	if c.inVain {
 		spent = now.Sub(c.began)
 	}

@@ -137,7 +137,7 @@ type Dispatcher struct {
 	turns  uint64
 	// paused is until when no turn begins.
 	paused  time.Time
-	cycle   scheduling
+	cycle   schedulingCycle
 	absence absence
 	// urgent are members from when they are activated until they are taken from the queue.
 	urgent map[types.UID]bool

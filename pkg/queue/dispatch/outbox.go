@@ -11,18 +11,18 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// outbox is what was decided under the dispatcher's lock and is told after it, to those who take locks of their own. All methods are called with
-// the lock held.
+// outbox keeps what was decided under the dispatcher's lock. It is told after that, because those who are told have locks of their own. The lock
+// is held when a method is called.
 type outbox struct {
-	letters letters
+	next outgoing
 	// reported numbers the reports, so that who is told late knows which came last.
 	reported uint64
 	// telling is how many goroutines tell what they took.
 	telling int
 }
 
-// letters are what is to be told.
-type letters struct {
+// outgoing is what is to be told.
+type outgoing struct {
 	reports     []report
 	settlements []settlement
 	admissions  []admission
@@ -37,7 +37,7 @@ type report struct {
 	number uint64
 }
 
-// settlement is what becomes of the members of a fragile turn.
+// settlement says whether the members that wait for each other may bind.
 type settlement struct {
 	members []types.UID
 	bind    bool
@@ -57,37 +57,37 @@ type fault struct {
 
 func (o *outbox) report(job model.JobKey, reason model.Reason) {
 	o.reported++
-	o.letters.reports = append(o.letters.reports, report{job: job, reason: reason, number: o.reported})
+	o.next.reports = append(o.next.reports, report{job: job, reason: reason, number: o.reported})
 }
 
 func (o *outbox) settle(members []types.UID, bind bool) {
-	o.letters.settlements = append(o.letters.settlements, settlement{members: members, bind: bind})
+	o.next.settlements = append(o.next.settlements, settlement{members: members, bind: bind})
 }
 
 func (o *outbox) admit(job model.JobKey, admitted bool) {
-	o.letters.admissions = append(o.letters.admissions, admission{job: job, admitted: admitted})
+	o.next.admissions = append(o.next.admissions, admission{job: job, admitted: admitted})
 }
 
 // admits reports whether the model is yet to be told of jobs that were let in.
 func (o *outbox) admits() bool {
-	return slices.ContainsFunc(o.letters.admissions, func(a admission) bool { return a.admitted })
+	return slices.ContainsFunc(o.next.admissions, func(a admission) bool { return a.admitted })
 }
 
 func (o *outbox) fault(queue *model.Queue, reason model.Reason) {
-	o.letters.faults = append(o.letters.faults, fault{queue: queue, reason: reason})
+	o.next.faults = append(o.next.faults, fault{queue: queue, reason: reason})
 }
 
-func (o *outbox) trouble(t Trouble) { o.letters.troubles = append(o.letters.troubles, t) }
+func (o *outbox) trouble(t Trouble) { o.next.troubles = append(o.next.troubles, t) }
 
 // quiet reports whether nothing that others decide by is still to be told, or just being told. Nobody decides by reports and faults.
 func (o *outbox) quiet() bool {
-	return o.telling == 0 && len(o.letters.settlements) == 0 && len(o.letters.admissions) == 0 && len(o.letters.troubles) == 0
+	return o.telling == 0 && len(o.next.settlements) == 0 && len(o.next.admissions) == 0 && len(o.next.troubles) == 0
 }
 
 // take hands over what is to be told. The caller tells it without the lock, and then calls told with the lock held.
-func (o *outbox) take() letters {
-	taken := o.letters
-	o.letters = letters{}
+func (o *outbox) take() outgoing {
+	taken := o.next
+	o.next = outgoing{}
 	o.telling++
 	return taken
 }
@@ -96,27 +96,27 @@ func (o *outbox) take() letters {
 func (o *outbox) told() { o.telling-- }
 
 // send tells all. The dispatcher's lock is not held. They were collected in no order; of those about the same job the later one is the last.
-func (l letters) send(cfg *Config) {
-	slices.SortStableFunc(l.admissions, func(a, b admission) int { return a.job.Compare(b.job) })
-	slices.SortStableFunc(l.troubles, func(a, b Trouble) int { return a.Job.Compare(b.Job) })
-	slices.SortStableFunc(l.reports, func(a, b report) int { return a.job.Compare(b.job) })
-	for _, f := range l.faults {
+func (out outgoing) send(cfg *Config) {
+	slices.SortStableFunc(out.admissions, func(a, b admission) int { return a.job.Compare(b.job) })
+	slices.SortStableFunc(out.troubles, func(a, b Trouble) int { return a.Job.Compare(b.Job) })
+	slices.SortStableFunc(out.reports, func(a, b report) int { return a.job.Compare(b.job) })
+	for _, f := range out.faults {
 		cfg.Fault(f.queue, f.reason)
 	}
-	for _, a := range l.admissions {
+	for _, a := range out.admissions {
 		cfg.State.Admit(a.job, a.admitted)
 	}
-	for _, s := range l.settlements {
+	for _, s := range out.settlements {
 		cfg.Settle(s.members, s.bind)
 	}
-	for _, t := range l.troubles {
+	for _, t := range out.troubles {
 		if t.Stage == TimeOver {
 			cfg.Release(t)
 		} else {
 			cfg.Tell(t)
 		}
 	}
-	for _, r := range l.reports {
+	for _, r := range out.reports {
 		cfg.Report(r.job, r.reason, r.number)
 	}
 }
