@@ -256,8 +256,11 @@ func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 	d.proceed()
 }
 
+// lose takes in that a pod does not get its node. Its job rests, unless the pod is gone: whoever deleted it is why.
 func (d *Dispatcher) lose(uid types.UID, job model.JobKey) {
-	d.rest(job, 0)
+	if d.cfg.State.Task(uid) != nil {
+		d.rest(job, 0)
+	}
 	if d.turn != nil && d.turn.breaksWithout(uid) {
 		d.end(TurnBroken)
 	}
