@@ -48,6 +48,16 @@ func drawBusy(seed uint64) *scenario {
 	return s
 }
 
+// waited is how long the pod of a job has been there that has waited the longest for a node; 0 if none does. Others may have been placed meanwhile.
+func (w *world) waited(l *life) (longest time.Duration) {
+	for _, p := range w.pods() {
+		if p.Labels[jobLabel] == l.Name && p.Spec.NodeName == "" && p.DeletionTimestamp == nil {
+			longest = max(longest, time.Since(p.CreationTimestamp.Time))
+		}
+	}
+	return longest
+}
+
 // overlooked says which job has waited for long though it fits; empty if none.
 func (w *world) overlooked() string {
 	if !w.s.busy() {
@@ -65,7 +75,7 @@ func (w *world) overlooked() string {
 			l.fits = time.Time{}
 		case l.fits.IsZero():
 			l.fits = time.Now()
-		case time.Since(l.fits) > overlooks:
+		case time.Since(l.fits) > overlooks && w.waited(l) > overlooks:
 			return fmt.Sprintf("%s fits, and was overlooked for %s: %v", l.Name, time.Since(l.fits), room)
 		}
 	}
