@@ -63,6 +63,15 @@ func (g Gang) Member(i int) *corev1.Pod {
 	return p
 }
 
+// Members returns all of the gang's pods.
+func (g Gang) Members() []*corev1.Pod {
+	pods := make([]*corev1.Pod, g.Size)
+	for i := range pods {
+		pods[i] = g.Member(i)
+	}
+	return pods
+}
+
 // Pod returns a pod for the batch profile that asks for so much CPU.
 func Pod(name, cpu string) *corev1.Pod {
 	requests := corev1.ResourceList{}
@@ -109,11 +118,7 @@ func (e *Env) CreatePods(t *testing.T, pods ...*corev1.Pod) {
 func (e *Env) Create(t *testing.T, g Gang) {
 	t.Helper()
 	e.CreateGroup(t, g)
-	pods := make([]*corev1.Pod, g.Size)
-	for i := range pods {
-		pods[i] = g.Member(i)
-	}
-	e.CreatePods(t, pods...)
+	e.CreatePods(t, g.Members()...)
 }
 
 // Delete deletes the gang's PodGroup and pods.
