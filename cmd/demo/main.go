@@ -31,6 +31,7 @@ type options struct {
 	scheduler string
 	keep      bool
 	timeout   time.Duration
+	record    string
 }
 
 func main() {
@@ -68,5 +69,6 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.scheduler, "scheduler", "", "scheduler to run (default: kube-scheduler beside this program)")
 	flags.BoolVar(&o.keep, "keep", false, "leave the cluster and the scheduler running afterwards, until Ctrl-C")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long everything that can run may take to do so")
+	flags.StringVar(&o.record, "record", "", "`file` that is told what became of every pod, as JSON")
 	return cmd
 }

@@ -5,7 +5,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -33,6 +35,20 @@ func (o *observer) look(read func(*history.History)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	read(o.history)
+}
+
+// record writes what became of every pod to a file.
+func (o *observer) record(file string) error {
+	var record history.Record
+	o.look(func(h *history.History) { record = h.Record(time.Now()) })
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding what was seen: %w", err)
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing what was seen: %w", err)
+	}
+	return nil
 }
 
 // watch feeds the history with every event on pods and PodGroups until stop is called. The API server ends only after

@@ -24,7 +24,7 @@ type History struct {
 func New(workloads []Workload, begun time.Time, partialLimit time.Duration) *History {
 	h := &History{begun: begun, partialLimit: partialLimit}
 	for _, w := range workloads {
-		h.entries = append(h.entries, &entry{Workload: w, pods: map[types.UID]*pod{}})
+		h.entries = append(h.entries, &entry{Workload: w, pods: map[types.UID]*pod{}, lives: map[types.UID]*life{}})
 	}
 	return h
 }
@@ -63,6 +63,7 @@ type entry struct {
 	// seen: the API server has told of it.
 	seen  bool
 	pods  map[types.UID]*pod
+	lives map[types.UID]*life
 	binds []bind
 	phase volcano.PodGroupPhase
 	// why is what the PodGroup says about waiting; empty when it does not wait.
@@ -87,6 +88,7 @@ func (h *History) PodGone(p *corev1.Pod, now time.Time) {
 	for _, e := range h.entries {
 		if _, ok := e.pods[p.UID]; ok {
 			delete(e.pods, p.UID)
+			e.live(p.UID, &pod{state: failed}, now)
 			e.checkPartial(now)
 		}
 	}
@@ -115,6 +117,7 @@ func (e *entry) put(p *corev1.Pod, now time.Time) {
 	if after.node != "" && (before == nil || before.node == "") {
 		e.binds = append(e.binds, bind{at: now, node: after.node})
 	}
+	e.live(p.UID, after, now)
 	e.checkPartial(now)
 }
 

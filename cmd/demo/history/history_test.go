@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -294,5 +295,25 @@ func TestNodesAreWrittenShort(t *testing.T) {
 		if got := h.Starts()[0].Nodes; got != want {
 			t.Errorf("%v is written %q, want %q", names, got, want)
 		}
+	}
+}
+
+func TestARecordHasTheLifeOfEveryPod(t *testing.T) {
+	t.Parallel()
+	h := train(t, false)
+	gone := pod("c", "", corev1.PodPending)
+	h.Pod(pod("b", "", corev1.PodPending), at(20))
+	h.Pod(pod("a", "", corev1.PodPending), at(10))
+	h.Pod(gone, at(30))
+	h.Pod(pod("a", "n", corev1.PodPending), at(40))
+	h.Pod(pod("a", "n", corev1.PodRunning), at(50))
+	h.PodGone(gone, at(60))
+	h.Pod(pod("a", "n", corev1.PodSucceeded), at(70))
+	h.PodGone(pod("a", "n", corev1.PodSucceeded), at(80))
+	want := history.Record{Until: 100, Workloads: []history.Lives{{Name: "train", Min: 2, Pods: []history.Life{
+		{Created: 10, Bound: 40, Ended: 70}, {Created: 20}, {Created: 30, Ended: 60},
+	}}}}
+	if diff := cmp.Diff(want, h.Record(at(100))); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
 	}
 }
