@@ -122,7 +122,7 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 		return Appeal{}
 	}
 	d.turn.appealing = true
-	l := d.lots[d.turn.lot]
+	l := d.backlog.lots[d.turn.lot]
 	if !d.cfg.Evicts || l == nil || l.key.guest || !d.starving(job) {
 		return Appeal{Job: job}
 	}
@@ -177,7 +177,7 @@ func (d *Dispatcher) Pipelined(lead types.UID) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
 		d.end(TurnPipelined)
-		if l := d.lots[t.lot]; l != nil {
+		if l := d.backlog.lots[t.lot]; l != nil {
 			// There may be victims for the next of its like, too.
 			l.appealed, l.appealedBeyond = time.Time{}, time.Time{}
 		}

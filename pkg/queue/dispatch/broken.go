@@ -70,7 +70,7 @@ func (d *Dispatcher) precedes(job *model.Job) bool {
 // members as they fit; the others place all at once. Else two of which each has half of the room could grow against each other.
 func (d *Dispatcher) chooseCompleter() {
 	var first *waiting
-	for w := range d.partial {
+	for w := range d.backlog.partial {
 		if first == nil || d.cfg.Policies.CompareJobs(w.job, first.job) < 0 {
 			first = w
 		}

@@ -97,16 +97,11 @@ type Dispatcher struct {
 	// stepped: turns begin in Step only.
 	stepped bool
 	jobs    map[model.JobKey]*waiting
-	lots    map[lotKey]*lot
-	// lines are the queues' lots, those of guests by themselves, active those lines of which a lot is ready, others a copy that is sorted.
-	lines map[lineKey]*line
-	// partial are the jobs in the order that go before others because they are partial, and completer is the first of them.
-	partial        map[*waiting]bool
-	completer      model.JobKey
-	active, others []*line
-	// aside are the lots that have no turns, by what they wait for. Loosened and freed are the accounts' counts of room in queues as of
-	// when those that wait for it, and the applicants, were last looked at.
-	aside           [held + 1]lotSet
+	backlog backlog
+	// completer is the first of the jobs that go before others because they are partial.
+	completer model.JobKey
+	// loosened and freed are the accounts' counts of room in queues as of when the lots that wait for it, and the applicants, were last
+	// looked at.
 	loosened, freed uint64
 	rooms           rooms
 	// sensitive are all events that lots set aside wait for and that are not counted; unindexed: some go by more of a node than what is.
@@ -114,12 +109,9 @@ type Dispatcher struct {
 	sensitive model.Event
 	unindexed bool
 	nextLook  time.Time
-	// pass numbers the passes: in each, every lot that was woken in vain before has at most one turn, within the allowance. Retries is
-	// how many have it before them, retrying whether the allowance has time left, and roomy whether the last turn was for most room.
-	pass            uint64
-	allowance       allowance
-	retries         int
-	retrying, roomy bool
+	allowance allowance
+	// roomy: the last turn was for most room.
+	roomy bool
 	// applying are the jobs that ask to be let into their queues; asked: some have not been voted on. Unbarred: fewer promises keep those
 	// out that have been.
 	applying map[applicantKey]*applicants
@@ -163,20 +155,16 @@ func New(cfg Config) *Dispatcher {
 		cfg:      cfg,
 		signal:   make(chan struct{}, 1),
 		jobs:     map[model.JobKey]*waiting{},
-		lots:     map[lotKey]*lot{},
+		backlog:  newBacklog(cfg.Policies),
 		changed:  map[model.JobKey]bool{},
 		booked:   map[model.JobKey]bool{},
-		setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{}, partial: map[*waiting]bool{},
-		totals: BrokenTotals{Seconds: map[Break]float64{Half: 0, Lost: 0}, Held: map[corev1.ResourceName]float64{}},
-		lines:  map[lineKey]*line{}, aside: noneAside(), applying: map[applicantKey]*applicants{},
-		rooms: newRooms(cfg.State, cfg.Checks), pass: 1,
-		absence: newAbsence(), urgent: map[types.UID]bool{},
+		setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{},
+		totals:   BrokenTotals{Seconds: map[Break]float64{Half: 0, Lost: 0}, Held: map[corev1.ResourceName]float64{}},
+		applying: map[applicantKey]*applicants{},
+		rooms:    newRooms(cfg.State, cfg.Checks),
+		absence:  newAbsence(), urgent: map[types.UID]bool{},
 		alarms: newAlarms(), queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
-}
-
-func noneAside() [held + 1]lotSet {
-	return [held + 1]lotSet{postponed: {}, parked: {}, held: {}}
 }
 
 // Notify tells the dispatcher what changed in the model. Before Run nothing of it is kept: then all is looked at.
@@ -333,7 +321,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 // noteLot notes of which lot the turn's job is, and how many places there are for it.
 func (d *Dispatcher) noteLot(t *turn, job *model.Job) {
 	t.lot = d.keyOf(d.jobs[t.job], job)
-	if l := d.lots[t.lot]; l != nil {
+	if l := d.backlog.lots[t.lot]; l != nil {
 		d.countRoom()
 		t.placesThen = l.places()
 	}

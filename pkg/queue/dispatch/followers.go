@@ -18,7 +18,7 @@ func (d *Dispatcher) followers(t *turn) []*model.Job {
 	if lead == nil || lead.lot == nil || lead.lot.key != t.lot || !single(lead.job.Job) || !d.mayBeFollowed(t) {
 		return nil
 	}
-	line := d.lines[t.lot.lineKey]
+	line := d.backlog.lines[t.lot.lineKey]
 	if line == nil || !line.ready.Has(lead.lot) {
 		return nil
 	}
@@ -36,16 +36,16 @@ func (d *Dispatcher) followers(t *turn) []*model.Job {
 		}
 		out = append(out, w)
 		// The next one shows when this one is out of the order.
-		d.unready(l)
+		d.backlog.unready(l)
 		l.jobs.Remove(w)
 		if l.jobs.Len() > 0 {
-			d.makeReady(l)
+			d.backlog.makeReady(l)
 		}
 	}
 	for _, w := range out {
-		d.unready(w.lot)
+		d.backlog.unready(w.lot)
 		w.lot.jobs.Put(w)
-		d.makeReady(w.lot)
+		d.backlog.makeReady(w.lot)
 	}
 	return jobs
 }
@@ -54,13 +54,7 @@ func (d *Dispatcher) followers(t *turn) []*model.Job {
 // several queues have jobs it may change their order, and policies from outside may go by anything. Evictions that are not agreed to may be refused, and their room is not
 // to be counted on.
 func (d *Dispatcher) mayBeFollowed(t *turn) bool {
-	others := 0
-	for _, l := range d.active {
-		if !l.guest {
-			others++
-		}
-	}
-	return others == 1 && !t.lot.guest && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
+	return d.backlog.queues() == 1 && !t.lot.guest && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
 		!d.cfg.Policies.HasOutsiders() && len(d.cfg.State.Evicting()) == 0
 }
 
@@ -70,7 +64,7 @@ func (d *Dispatcher) follower(line *line, w, lead *waiting) *model.Job {
 	if w.lot != lead.lot && w.lot.reason != (model.Reason{}) {
 		return nil
 	}
-	if r := line.retries; d.retrying && r.Len() > 0 && compareJobs(d.cfg.Policies, r.Top().best(), w) < 0 {
+	if r := line.retries; d.backlog.retrying && r.Len() > 0 && compareJobs(d.cfg.Policies, r.Top().best(), w) < 0 {
 		// One that may be tried again comes before it.
 		return nil
 	}

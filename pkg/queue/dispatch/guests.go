@@ -39,7 +39,7 @@ func (d *Dispatcher) stall() time.Duration {
 	now := d.cfg.Clock.Now()
 	for len(d.stalling) > 0 {
 		b := d.stalling[0]
-		if current := d.lots[b.lot.key] == b.lot && b.lot.refusedSince.Equal(b.since); current {
+		if current := d.backlog.lots[b.lot.key] == b.lot && b.lot.refusedSince.Equal(b.since); current {
 			if wait := b.since.Add(d.cfg.StalledAfter).Sub(now); wait > 0 {
 				return wait
 			}

@@ -49,7 +49,7 @@ func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
 // appointments are the times at which lots are looked at though nothing happens.
 func (d *Dispatcher) appointments() []time.Time {
 	var times []time.Time
-	for _, l := range d.lots {
+	for _, l := range d.backlog.lots {
 		if (l.stage == parked || l.stage == held) && !l.notBefore.IsZero() {
 			times = append(times, l.notBefore)
 		}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -116,44 +115,18 @@ func (d *Dispatcher) join(w *waiting) {
 	if w.lot != nil && w.lot.key != key {
 		d.leave(w)
 	}
-	l := d.lots[key]
-	if l == nil {
-		l = &lot{key: key, at: -1, jobs: heap.New(func(a, b *waiting) bool {
-			return compareJobs(d.cfg.Policies, a, b) < 0
-		})}
-		if w.failures > 0 {
-			// What failed may be refused next, by a plugin that is yet to learn of what came of it.
-			l.retry, l.checks = true, len(settle)
-		}
-		d.lots[key] = l
-	}
-	w.lot = l
-	// While a lot is ready its place among others is that of its best job, so it is taken out while that may change.
-	d.unready(l)
-	l.jobs.Put(w)
-	switch {
-	case l.stage == ready:
-		d.makeReady(l)
-	case !key.guest:
+	if l := d.backlog.put(w, key); l.stage != ready && !key.guest {
 		d.tell(w, l.reason)
 	}
 }
 
 // leave takes a job out of its lot, and forgets an empty lot.
 func (d *Dispatcher) leave(w *waiting) {
-	l := w.lot
-	if l == nil {
+	if w.lot == nil {
 		return
 	}
-	w.lot = nil
-	wasReady := d.unready(l)
-	l.jobs.Remove(w)
-	switch {
-	case l.jobs.Len() == 0:
-		delete(d.lots, l.key)
-		d.forget(l)
-	case wasReady:
-		d.makeReady(l)
+	if gone := d.backlog.remove(w); gone != nil {
+		d.rooms.unfollow(gone)
 	}
 }
 

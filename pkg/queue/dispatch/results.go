@@ -21,7 +21,7 @@ func (d *Dispatcher) Settled(lead types.UID, reason model.Reason) model.Reason {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
-		if l := d.lots[t.lot]; l != nil && l.reason.Same(reason) {
+		if l := d.backlog.lots[t.lot]; l != nil && l.reason.Same(reason) {
 			return l.reason
 		}
 	}
@@ -58,7 +58,7 @@ func (d *Dispatcher) Refused(lead types.UID, r Refusal) {
 				t.lot = w.lot.key
 			}
 		}
-		if l := d.lots[t.lot]; l != nil {
+		if l := d.backlog.lots[t.lot]; l != nil {
 			d.refuse(l, t, r)
 		}
 	}
@@ -118,7 +118,7 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 			d.rooms.heed(l, r.Vetoes)
 		}
 		if missed {
-			d.wakeLot(l, true)
+			d.backlog.wake(l, true)
 		}
 	}
 	l.notBefore = Earliest(l.notBefore, r.Again)
@@ -203,7 +203,7 @@ func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 		d.mu.Unlock()
 		return t.fragile
 	}
-	if l := d.lots[t.lot]; l != nil && l.best().failures > 0 {
+	if l := d.backlog.lots[t.lot]; l != nil && l.best().failures > 0 {
 		d.chargeTurn(t)
 	}
 	d.trust(t)
@@ -215,7 +215,7 @@ func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 
 // trust has a lot of which a job was placed have turns like any other again.
 func (d *Dispatcher) trust(t *turn) {
-	l := d.lots[t.lot]
+	l := d.backlog.lots[t.lot]
 	if l == nil {
 		return
 	}
@@ -227,10 +227,10 @@ func (d *Dispatcher) trust(t *turn) {
 		l.refusedSince = time.Time{}
 	}
 	if l.retry {
-		wasReady := d.unready(l)
+		wasReady := d.backlog.unready(l)
 		l.retry = false
 		if wasReady {
-			d.makeReady(l)
+			d.backlog.makeReady(l)
 		}
 	}
 }
@@ -391,7 +391,7 @@ func (d *Dispatcher) fail(key model.JobKey, err error) {
 	d.chargeTurn(d.turn)
 	reason := model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)}
 	if l := w.lot; l != nil && cost > 0 {
-		d.setAside(l, parked, 0)
+		d.backlog.setAside(l, parked, 0, d.cfg.Clock.Now())
 		l.notBefore, l.doubts = d.cfg.Clock.Now().Add(chargedPart*cost), l.doubts+1
 		d.expect(l)
 	}

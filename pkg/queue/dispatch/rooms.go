@@ -140,14 +140,6 @@ func byShape(demands []model.Demand) map[model.Class]model.Demand {
 	return sums
 }
 
-// forget drops a lot that has no jobs any more.
-func (d *Dispatcher) forget(l *lot) {
-	if l.stage != ready {
-		delete(d.aside[l.stage], l)
-	}
-	d.rooms.unfollow(l)
-}
-
 // places is how many tasks of the lot's first job the nodes have room for at most, of those that its turn may place.
 func (l *lot) places() int {
 	n := 0
@@ -180,7 +172,7 @@ func (d *Dispatcher) countRoom() {
 	for l := range d.rooms.gained {
 		before := l.lack
 		if l.lack = l.lacks(); l.lack == 0 && l.stage == parked && l.helps&byRoom != 0 {
-			d.wakeLot(l, before > 0)
+			d.backlog.wake(l, before > 0)
 		}
 	}
 }
@@ -193,7 +185,7 @@ func (d *Dispatcher) Concerns(lead types.UID, node string) bool {
 	if t == nil || t.lead.UID != lead {
 		return false
 	}
-	l := d.lots[t.lot]
+	l := d.backlog.lots[t.lot]
 	return l == nil || d.rooms.concerns(l, node)
 }
 

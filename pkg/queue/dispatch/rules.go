@@ -73,11 +73,10 @@ func (d *Dispatcher) adopt() {
 	}
 	d.adopting = nil
 	d.cfg.Rules = a.rules
-	d.lots, d.lines, d.aside = map[lotKey]*lot{}, map[lineKey]*line{}, noneAside()
+	d.backlog.reset(d.cfg.Policies)
 	d.stalling = nil
 	d.rooms.reset(d.cfg.Checks)
-	d.retries, d.sensitive, d.unindexed = 0, 0, false
-	d.active, d.others = nil, nil
+	d.sensitive, d.unindexed = 0, false
 	d.applying, d.asked = map[applicantKey]*applicants{}, false
 	d.booked = map[model.JobKey]bool{}
 	d.loosened, d.freed, d.newVictims.loosened = 0, 0, 0

@@ -27,17 +27,17 @@ func (d *Dispatcher) nextUnlessPaused() (t *turn, later time.Duration) {
 // next takes the first job, of the first queue, that may fit and begins its turn.
 func (d *Dispatcher) next() *turn {
 	d.release()
-	d.beginPass()
-	if len(d.active) == 0 && len(d.aside[held]) == 0 {
+	d.backlog.beginPass()
+	if d.backlog.empty() {
 		return nil
 	}
-	d.retrying = d.allowance.left(d.cfg.Clock.Now())
+	d.backlog.retrying = d.allowance.left(d.cfg.Clock.Now())
 	totals := d.cfg.State.Totals()
 	if t := d.roomiest(totals); t != nil {
 		return t
 	}
-	for line := range d.linesInOrder {
-		for l := d.first(line); l != nil; l = d.first(line) {
+	for line := range d.backlog.linesInOrder {
+		for l := d.backlog.first(line); l != nil; l = d.backlog.first(line) {
 			if t := d.try(l, totals, false); t != nil {
 				return t
 			}
@@ -46,21 +46,9 @@ func (d *Dispatcher) next() *turn {
 	return d.lend(totals)
 }
 
-// beginPass begins the next pass when every lot that was woken has had its turn in this one.
-func (d *Dispatcher) beginPass() {
-	if d.retries > 0 {
-		return
-	}
-	d.pass++
-	for l := range d.aside[postponed] {
-		d.move(l, ready)
-		d.makeReady(l)
-	}
-}
-
 // untilRetry is how long until lots may have turns that wait for the allowance.
 func (d *Dispatcher) untilRetry() time.Duration {
-	if d.retries == 0 && len(d.aside[postponed]) == 0 {
+	if !d.backlog.retriesLeft() {
 		return idleWait
 	}
 	return d.allowance.until(d.cfg.Clock.Now())
@@ -70,12 +58,12 @@ func (d *Dispatcher) untilRetry() time.Duration {
 // off, may come to nothing one after the other, and what surely fits is not to wait for all of them. Of those whose places are not
 // counted yet the youngest is counted, so that whoever comes behind many is found.
 func (d *Dispatcher) roomiest(totals model.Totals) *turn {
-	if d.roomy = !d.roomy && !d.retrying; !d.roomy {
+	if d.roomy = !d.roomy && !d.backlog.retrying; !d.roomy {
 		return nil
 	}
 	d.countRoom()
 	var most, youngest *lot
-	for _, line := range d.active {
+	for _, line := range d.backlog.active {
 		for _, l := range line.ready.Items() {
 			switch {
 			case len(l.asks) == 0 && (youngest == nil || l.youngerThan(youngest)):
@@ -281,7 +269,7 @@ func (d *Dispatcher) queueOf(job *model.Job) *account.Queue {
 func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 	d.cfg.Recorder.Parked(reason.Kind)
 	job := l.best().job.Job
-	d.setAside(l, held, 0)
+	d.backlog.setAside(l, held, 0, d.cfg.Clock.Now())
 	l.outgrows = d.cfg.Policies.Outgrows(d.queueOf(job), job)
 	d.give(l, reason)
 	d.expect(l)
@@ -297,7 +285,7 @@ func (d *Dispatcher) withheld(job *model.Job) model.Reason {
 
 // withhold sets a lot aside until somebody outside has answered, or answers otherwise. Evictions do not help it.
 func (d *Dispatcher) withhold(l *lot, reason model.Reason) {
-	d.setAside(l, parked, model.OutsideAnswered)
+	d.backlog.setAside(l, parked, model.OutsideAnswered, d.cfg.Clock.Now())
 	l.checks = 0
 	d.expect(l)
 	if reason.Kind != model.Unanswered {
@@ -313,38 +301,20 @@ func (d *Dispatcher) release() {
 		return
 	}
 	d.loosened = loosened
-	for l := range d.aside[held] {
-		d.move(l, ready)
-		d.makeReady(l)
-	}
+	d.backlog.wakeAll(held)
 }
 
 // lend gives a turn to a gang that needs more than its queue will ever be due, once nobody else has a use for the room:
 // two such gangs would otherwise keep each other waiting on an idle cluster. The queue's other limits stand.
 func (d *Dispatcher) lend(totals model.Totals) *turn {
-	var first *lot
-	for l := range d.aside[held] {
-		if !l.outgrows || l.key.guest || d.limited(l.best().job.Job, true) != (model.Reason{}) {
-			continue
-		}
-		if first == nil || d.compareHeld(l, first) < 0 {
-			first = l
-		}
-	}
+	first := d.backlog.firstHeld(func(l *lot) bool {
+		return l.outgrows && !l.key.guest && d.limited(l.best().job.Job, true) == (model.Reason{})
+	})
 	if first == nil {
 		return nil
 	}
-	d.move(first, ready)
-	d.makeReady(first)
+	d.backlog.move(first, ready)
 	return d.try(first, totals, true)
-}
-
-func (d *Dispatcher) compareHeld(a, b *lot) int {
-	x, y := a.best(), b.best()
-	if a.key.queue != b.key.queue && !x.partial && !y.partial {
-		return d.cfg.Policies.CompareQueues(d.queueOf(x.job.Job), d.queueOf(y.job.Job))
-	}
-	return compareJobs(d.cfg.Policies, x, y)
 }
 
 // give records why the jobs of a lot wait, and tells it of those to whom it is news.

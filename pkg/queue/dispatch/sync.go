@@ -94,9 +94,7 @@ func (d *Dispatcher) bookIn() map[model.JobKey]*model.Job {
 	}
 	policies.Update()
 	if len(d.queues) > 0 {
-		for _, line := range d.active {
-			line.account = policies.Book().Queue(line.queue)
-		}
+		d.backlog.rebook()
 		clear(d.queues)
 		for key := range d.rebarred() {
 			if _, ok := jobs[key]; !ok {
@@ -173,14 +171,7 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 		d.jobs[key] = w
 	}
 	// The order of lots and applicants must not change under them.
-	ready := w.lot != nil && d.unready(w.lot)
-	d.rank(w, job)
-	if w.lot != nil {
-		w.lot.jobs.Put(w)
-		if ready {
-			d.makeReady(w.lot)
-		}
-	}
+	d.backlog.rerank(w, func() { d.rank(w, job) })
 	if w.applied != nil {
 		w.applied.to.jobs.Put(w.applied)
 	}
@@ -191,9 +182,9 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 // rank records a job as it is now; nil when it no longer waits.
 func (d *Dispatcher) rank(w *waiting, job *model.Job) {
 	if w.partial = job != nil && d.precedes(job); w.partial {
-		d.partial[w] = true
+		d.backlog.partial[w] = true
 	} else {
-		delete(d.partial, w)
+		delete(d.backlog.partial, w)
 	}
 	if job != nil {
 		w.job = d.cfg.Policies.Rank(job)

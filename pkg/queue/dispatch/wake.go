@@ -31,7 +31,7 @@ const (
 // revive wakes the lots that something may have helped, and returns how long until a time set for one comes.
 func (d *Dispatcher) revive() time.Duration {
 	now := d.cfg.Clock.Now()
-	d.beginPass()
+	d.backlog.beginPass()
 	d.countRoom()
 	stir := d.stir(now)
 	if others := d.events &^ byRoom; others&d.sensitive != 0 || d.uncountable() || stir || !d.nextLook.After(now) {
@@ -60,7 +60,7 @@ func (d *Dispatcher) uncountable() bool {
 // by the clock.
 func (d *Dispatcher) lookAtAll(now time.Time, stir bool) {
 	d.sensitive, d.unindexed, d.nextLook = 0, false, now.Add(idleWait)
-	for _, lots := range []lotSet{d.aside[parked], d.aside[held]} {
+	for _, lots := range []lotSet{d.backlog.aside[parked], d.backlog.aside[held]} {
 		for l := range lots {
 			d.lookAt(l, now, stir)
 			d.expect(l)
@@ -76,15 +76,15 @@ func (d *Dispatcher) lookAt(l *lot, now time.Time, stir bool) {
 	}
 	switch {
 	case happened&certain != 0:
-		d.wakeLot(l, true)
+		d.backlog.wake(l, true)
 	case happened != 0 && l.lacks() == 0:
 		l.checks = len(settle)
-		d.wakeLot(l, false)
+		d.backlog.wake(l, false)
 	case stir && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(now):
-		d.wakeLot(l, false)
+		d.backlog.wake(l, false)
 	case l.stage == parked && now.Sub(l.refusedAt) >= sweepAfter:
 		l.swept = true
-		d.wakeLot(l, false)
+		d.backlog.wake(l, false)
 	}
 }
 
@@ -104,43 +104,13 @@ func (d *Dispatcher) expect(l *lot) {
 	}
 }
 
-// wakeLot lets a lot that is set aside have turns. Surely: what it lacked is there, as far as that can be told; else, and if that proved
-// wrong before, it has them within the allowance, and not in the pass in which it was refused.
-func (d *Dispatcher) wakeLot(l *lot, surely bool) {
-	l.retry = l.best().failures > 0 || !(surely && l.doubts == 0) && l.reason.FromNodes && l.best().job.Counts.Nominated == 0
-	if l.retry && l.pass == d.pass {
-		d.move(l, postponed)
-		return
-	}
-	d.move(l, ready)
-	d.makeReady(l)
-}
-
-// move puts a lot into another stage.
-func (d *Dispatcher) move(l *lot, s stage) {
-	if l.stage != ready {
-		delete(d.aside[l.stage], l)
-	}
-	if l.stage = s; s != ready {
-		d.aside[s][l] = true
-	}
-}
-
 // lotSet is a set of lots.
 type lotSet map[*lot]bool
-
-// setAside takes a lot's turns away until it is woken.
-func (d *Dispatcher) setAside(l *lot, s stage, helps model.Event) {
-	d.unready(l)
-	d.move(l, s)
-	l.helps, l.retry, l.notBefore = helps, false, time.Time{}
-	l.pass, l.refusedAt = d.pass, d.cfg.Clock.Now()
-}
 
 // park sets a lot aside until something happens that can help it. Missed: it happened already, while its plan was made.
 func (d *Dispatcher) park(l *lot, reason model.Reason, missed bool) {
 	d.cfg.Recorder.Parked(reason.Kind)
-	d.setAside(l, parked, helpedBy(l.best()))
+	d.backlog.setAside(l, parked, helpedBy(l.best()), d.cfg.Clock.Now())
 	if missed && !l.indexed() {
 		l.checks = len(settle)
 	}

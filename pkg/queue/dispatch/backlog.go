@@ -1,0 +1,325 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/heap"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+)
+
+// compareJobs is the whole order of the jobs of a queue, negative when a goes first. A gang of which some, but too few,
+// members hold nodes is completed before any new job starts; then the policies decide.
+func compareJobs(policies *policy.Set, a, b *waiting) int {
+	if a.partial != b.partial {
+		if a.partial {
+			return -1
+		}
+		return 1
+	}
+	return policies.CompareJobs(a.job, b.job)
+}
+
+// lineKey tells lines apart.
+type lineKey struct {
+	queue string
+	guest bool
+}
+
+// line is the jobs of one queue that may have a turn, or its guests.
+type line struct {
+	lineKey
+	// account is the queue's, as of when the line was last active.
+	account *account.Queue
+	// ready are the lots of which a job may have a turn, retries those of which one may have it within the allowance.
+	ready, retries *heap.Heap[*lot]
+	// at is the place among the lines in which a lot is ready, -1 when none is.
+	at int
+}
+
+// backlog is the lots: those of which a job may have a turn in the lines of their queues, the others aside. All methods are called with the
+// dispatcher's lock held.
+type backlog struct {
+	policies *policy.Set
+	lots     map[lotKey]*lot
+	// lines are the queues' lots, those of guests by themselves, active those lines of which a lot is ready, others a copy that is sorted.
+	lines          map[lineKey]*line
+	active, others []*line
+	// aside are the lots that have no turns, by what they wait for.
+	aside [held + 1]lotSet
+	// partial are the jobs that go before others because they are partial.
+	partial map[*waiting]bool
+	// pass numbers the passes: in each, every lot that was woken in vain before has at most one turn, within the allowance. Retries is
+	// how many have it before them, and retrying whether the allowance has time left.
+	pass     uint64
+	retries  int
+	retrying bool
+}
+
+func newBacklog(policies *policy.Set) backlog {
+	b := backlog{partial: map[*waiting]bool{}, pass: 1}
+	b.reset(policies)
+	return b
+}
+
+// reset drops all lots, and orders by other policies from now on.
+func (b *backlog) reset(policies *policy.Set) {
+	b.policies = policies
+	b.lots, b.lines = map[lotKey]*lot{}, map[lineKey]*line{}
+	b.active, b.others, b.retries = nil, nil, 0
+	b.aside = [held + 1]lotSet{postponed: {}, parked: {}, held: {}}
+}
+
+// put puts a job into a lot, which is there then, and returns it.
+func (b *backlog) put(w *waiting, key lotKey) *lot {
+	l := b.lots[key]
+	if l == nil {
+		l = &lot{key: key, at: -1, jobs: heap.New(func(x, y *waiting) bool { return compareJobs(b.policies, x, y) < 0 })}
+		if w.failures > 0 {
+			// What failed may be refused next, by a plugin that is yet to learn of what came of it.
+			l.retry, l.checks = true, len(settle)
+		}
+		b.lots[key] = l
+	}
+	w.lot = l
+	// While a lot is ready its place among others is that of its best job, so it is taken out while that may change.
+	b.unready(l)
+	l.jobs.Put(w)
+	if l.stage == ready {
+		b.makeReady(l)
+	}
+	return l
+}
+
+// remove takes a job out of its lot. It returns the lot if that was its last job: it is gone then.
+func (b *backlog) remove(w *waiting) (gone *lot) {
+	l := w.lot
+	w.lot = nil
+	wasReady := b.unready(l)
+	l.jobs.Remove(w)
+	switch {
+	case l.jobs.Len() == 0:
+		delete(b.lots, l.key)
+		if l.stage != ready {
+			delete(b.aside[l.stage], l)
+		}
+		return l
+	case wasReady:
+		b.makeReady(l)
+	}
+	return nil
+}
+
+// rerank calls change, by which the job's place in the order may become another.
+func (b *backlog) rerank(w *waiting, change func()) {
+	l := w.lot
+	ready := l != nil && b.unready(l)
+	change()
+	if l != nil {
+		l.jobs.Put(w)
+		if ready {
+			b.makeReady(l)
+		}
+	}
+}
+
+// move puts a lot into another stage.
+func (b *backlog) move(l *lot, s stage) {
+	if l.stage != ready {
+		delete(b.aside[l.stage], l)
+	}
+	l.stage = s
+	if s == ready {
+		b.makeReady(l)
+	} else {
+		b.aside[s][l] = true
+	}
+}
+
+// setAside takes a lot's turns away until it is woken.
+func (b *backlog) setAside(l *lot, s stage, helps model.Event, now time.Time) {
+	b.unready(l)
+	b.move(l, s)
+	l.helps, l.retry, l.notBefore = helps, false, time.Time{}
+	l.pass, l.refusedAt = b.pass, now
+}
+
+// wake lets a lot that is set aside have turns. Surely: what it lacked is there, as far as that can be told; else, and if that proved
+// wrong before, it has them within the allowance, and not in the pass in which it was refused.
+func (b *backlog) wake(l *lot, surely bool) {
+	l.retry = l.best().failures > 0 || !(surely && l.doubts == 0) && l.reason.FromNodes && l.best().job.Counts.Nominated == 0
+	if l.retry && l.pass == b.pass {
+		b.move(l, postponed)
+		return
+	}
+	b.move(l, ready)
+}
+
+// wakeAll lets all lots of a stage have turns.
+func (b *backlog) wakeAll(s stage) {
+	for l := range b.aside[s] {
+		b.move(l, ready)
+	}
+}
+
+// beginPass begins the next pass when every lot that was woken has had its turn in this one.
+func (b *backlog) beginPass() {
+	if b.retries == 0 {
+		b.pass++
+		b.wakeAll(postponed)
+	}
+}
+
+// retriesLeft reports whether lots wait for the allowance, or for the next pass.
+func (b *backlog) retriesLeft() bool { return b.retries > 0 || len(b.aside[postponed]) > 0 }
+
+// empty reports whether there is no lot to which a turn could be given, or lent.
+func (b *backlog) empty() bool { return len(b.active) == 0 && len(b.aside[held]) == 0 }
+
+// queues counts the queues of which a job may have a turn.
+func (b *backlog) queues() int {
+	n := 0
+	for _, l := range b.active {
+		if !l.guest {
+			n++
+		}
+	}
+	return n
+}
+
+// rebook has the lines go by the queues' accounts as they are now.
+func (b *backlog) rebook() {
+	for _, line := range b.active {
+		line.account = b.policies.Book().Queue(line.queue)
+	}
+}
+
+// firstHeld is the first of the lots whose queue has no room, of those that may; nil when there is none.
+func (b *backlog) firstHeld(may func(*lot) bool) *lot {
+	var first *lot
+	for l := range b.aside[held] {
+		if may(l) && (first == nil || b.compareHeld(l, first) < 0) {
+			first = l
+		}
+	}
+	return first
+}
+
+func (b *backlog) compareHeld(l, o *lot) int {
+	x, y := l.best(), o.best()
+	if l.key.queue != o.key.queue && !x.partial && !y.partial {
+		return b.policies.CompareQueues(b.policies.Book().Queue(x.job.Queue), b.policies.Book().Queue(y.job.Queue))
+	}
+	return compareJobs(b.policies, x, y)
+}
+
+// lineOf returns a line.
+func (b *backlog) lineOf(key lineKey) *line {
+	l := b.lines[key]
+	if l == nil {
+		before := func(x, y *lot) bool { return compareJobs(b.policies, x.best(), y.best()) < 0 }
+		l = &line{lineKey: key, at: -1, ready: heap.New(before), retries: heap.New(before)}
+		b.lines[key] = l
+	}
+	return l
+}
+
+// makeReady lets a lot have turns.
+func (b *backlog) makeReady(l *lot) {
+	line := b.lineOf(l.key.lineKey)
+	if l.retry {
+		line.retries.Put(l)
+		b.retries++
+	} else {
+		line.ready.Put(l)
+	}
+	if line.at < 0 {
+		line.account = b.policies.Book().Queue(line.queue)
+		line.at = len(b.active)
+		b.active = append(b.active, line)
+	}
+}
+
+// unready takes a lot's turns away, and reports whether it had any.
+func (b *backlog) unready(l *lot) bool {
+	line := b.lines[l.key.lineKey]
+	switch {
+	case line == nil:
+		return false
+	case line.ready.Has(l):
+		line.ready.Remove(l)
+	case line.retries.Has(l):
+		line.retries.Remove(l)
+		b.retries--
+	default:
+		return false
+	}
+	if line.ready.Len()+line.retries.Len() == 0 {
+		last := b.active[len(b.active)-1]
+		b.active[line.at] = last
+		last.at = line.at
+		b.active[len(b.active)-1] = nil
+		b.active = b.active[:len(b.active)-1]
+		line.at = -1
+	}
+	return true
+}
+
+// first is the lot of a line whose best job is the next to have a turn; nil when none may have one now.
+func (b *backlog) first(l *line) *lot {
+	switch {
+	case l.retries.Len() == 0 || !b.retrying:
+		if l.ready.Len() == 0 {
+			return nil
+		}
+	case l.ready.Len() == 0 || compareJobs(b.policies, l.retries.Top().best(), l.ready.Top().best()) < 0:
+		return l.retries.Top()
+	}
+	return l.ready.Top()
+}
+
+// compareLines is the order of queues that have a job for a turn, negative when x goes first. Guests come after all others.
+func (b *backlog) compareLines(x, y *line) int {
+	if x.guest != y.guest {
+		if y.guest {
+			return -1
+		}
+		return 1
+	}
+	if len(b.partial) > 0 {
+		if v, w := b.first(x).best(), b.first(y).best(); v.partial || w.partial {
+			return compareJobs(b.policies, v, w)
+		}
+	}
+	return b.policies.CompareQueues(x.account, y.account)
+}
+
+// linesInOrder yields the queues that have a job for a turn, the first one first. It is found by looking at each once,
+// which is all that is needed as a rule; the others are sorted only if it gets no turn.
+func (b *backlog) linesInOrder(yield func(*line) bool) {
+	b.others = b.others[:0]
+	for _, l := range b.active {
+		if b.first(l) != nil {
+			b.others = append(b.others, l)
+		}
+	}
+	if len(b.others) == 0 {
+		return
+	}
+	first := slices.MinFunc(b.others, b.compareLines)
+	if !yield(first) {
+		return
+	}
+	others := slices.DeleteFunc(b.others, func(l *line) bool { return l == first || b.first(l) == nil })
+	slices.SortFunc(others, b.compareLines)
+	for _, l := range others {
+		if b.first(l) != nil && !yield(l) {
+			return
+		}
+	}
+}
