@@ -146,7 +146,7 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 	if job == nil {
 		return nil
 	}
-	world.Lapses = d.lapses()
+	world.Lapses = d.broken.lapses()
 	return d.cfg.Policies.Trial(action, job, world)
 }
 
@@ -154,7 +154,7 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 func (d *Dispatcher) Ordinary() *policy.Ordinary {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.cfg.Policies.Ordinary(d.cfg.Clock.Now(), d.lapses())
+	return d.cfg.Policies.Ordinary(d.cfg.Clock.Now(), d.broken.lapses())
 }
 
 // Protection tells whom the policies protect from being evicted for nobody's sake.

@@ -18,12 +18,6 @@ import (
 // not. Both are completed before all else. If that does not succeed for long, a half gang is released, so that others can have the nodes,
 // and it starts whole or not at all; one that lost members is no longer protected from those who need its room.
 
-// firstRest and lastRest bound how long a gang rests that was released more than once; it doubles.
-const (
-	firstRest = time.Minute
-	lastRest  = 30 * time.Minute
-)
-
 // Break is how a gang is broken.
 type Break string
 
@@ -56,57 +50,27 @@ func (b *broken) late(now time.Time) bool {
 	return b.asked || b.terms.after > 0 && !b.since.IsZero() && !now.Before(b.since.Add(b.terms.after))
 }
 
-// precedes reports whether a job goes before others because too few of its members have nodes: until its time is over, and while it has
-// members that may have turns.
-func (d *Dispatcher) precedes(job *model.Job) bool {
-	if !job.Partial() || job.Counts.Placeable() == 0 || job.Blocked() != (model.Reason{}) {
-		return false
-	}
-	b := d.broken[job.Key]
-	return !b.late(d.cfg.Clock.Now())
+// brokenGangs are the gangs that are broken, or were and have been released. All methods are called with the dispatcher's lock held.
+type brokenGangs struct {
+	cfg    *Config
+	alarms alarms
+	outbox *outbox
+	gangs  map[model.JobKey]broken
+	// totals are what they came to.
+	totals BrokenTotals
 }
 
-// chooseCompleter finds the first, in the order of jobs whatever their queues, of those that go before others. It alone may place its missing
-// members as they fit; the others place all at once. Else two of which each has half of the room could grow against each other.
-func (d *Dispatcher) chooseCompleter() {
-	var first *waiting
-	for w := range d.backlog.partial {
-		if first == nil || d.cfg.Policies.CompareJobs(w.job, first.job) < 0 {
-			first = w
-		}
-	}
-	before := d.completer
-	if d.completer = (model.JobKey{}); first != nil {
-		d.completer = first.job.Key
-	}
-	if before == d.completer {
-		return
-	}
-	for _, key := range []model.JobKey{before, d.completer} {
-		if d.jobs[key] != nil {
-			d.refresh(key, d.head(key))
-		}
-	}
-	if first != nil && first.lot != nil && d.cfg.Evicts {
-		// Others give way to it that did not before.
-		first.lot.starving, d.newVictims.there = true, true
+func newBrokenGangs(cfg *Config, alarms alarms, outbox *outbox) brokenGangs {
+	return brokenGangs{
+		cfg: cfg, alarms: alarms, outbox: outbox, gangs: map[model.JobKey]broken{},
+		totals: BrokenTotals{Seconds: map[Break]float64{Half: 0, Lost: 0}, Held: map[corev1.ResourceName]float64{}},
 	}
 }
 
-// othersYield reports whether a job is the one that is completed first, and some broken gang comes after it whose minimum protects it no more: a
-// gang that lost a member a moment ago is most often whole again soon.
-func (d *Dispatcher) othersYield(key model.JobKey) bool {
-	first := d.jobs[key]
-	if key != d.completer || first == nil {
-		return false
-	}
-	now := d.cfg.Clock.Now()
-	for other, at := range d.lapses() {
-		if w := d.jobs[other]; w != nil && !at.After(now) && d.cfg.Policies.CompareJobs(first.job, w.job) < 0 {
-			return true
-		}
-	}
-	return false
+// late reports whether a job is broken and its time is over.
+func (g *brokenGangs) late(key model.JobKey) bool {
+	b := g.gangs[key]
+	return b.late(g.cfg.Clock.Now())
 }
 
 // terms are how long a gang may be broken, zero for ever, and whether it is released then; else it loses its protection.
@@ -162,29 +126,32 @@ func (r *Rules) termsOf(job *model.Job, how Break) terms {
 	return terms{after: after, release: said.ReleaseLost.Or(r.ReleaseLost && after > 0)}
 }
 
-// watchBroken keeps since when a job, nil if it is gone, is broken, and does what is due.
-func (d *Dispatcher) watchBroken(key model.JobKey, job *model.Job) {
-	b, known := d.broken[key]
-	d.countBroken(&b)
+// watch keeps since when a job, nil if it is gone, is broken, and does what is due. It returns how often the job has been released if it has
+// given something back just now, and 0 otherwise.
+func (g *brokenGangs) watch(key model.JobKey, job *model.Job) (released int) {
+	b, known := g.gangs[key]
+	g.count(&b)
 	if job == nil || job.Whole() {
-		d.mended(key, job, b)
-		delete(d.broken, key)
-		return
+		g.mended(key, job, b)
+		delete(g.gangs, key)
+		return 0
 	}
-	d.countRelease(job, &b)
+	if g.gaveBack(job, &b) {
+		released = b.released
+	}
 	if job.Placed() == 0 {
 		if b = (broken{released: b.released}); known {
-			d.broken[key] = b
+			g.gangs[key] = b
 		}
-		return
+		return released
 	}
-	now, how := d.cfg.Clock.Now(), breakOf(job)
+	now, how := g.cfg.Clock.Now(), breakOf(job)
 	if how == "" {
 		// The binds that would complete it may be refused.
 		if known {
-			d.broken[key] = b
+			g.gangs[key] = b
 		}
-		return
+		return released
 	}
 	if b.since.IsZero() {
 		b.began, b.counted = now, now
@@ -193,20 +160,21 @@ func (d *Dispatcher) watchBroken(key model.JobKey, job *model.Job) {
 	if b.since.IsZero() || b.how != how {
 		b.how, b.since, b.warned = how, now, terms{}
 	}
-	b.terms = d.cfg.termsOf(job, how)
-	d.broken[key] = b
-	d.judgeBroken(job, b)
+	b.terms = g.cfg.termsOf(job, how)
+	g.gangs[key] = b
+	g.judge(job, b)
+	return released
 }
 
-// countRelease counts it if a gang has given back something since it was to, and lets it rest if that was not the first time.
-func (d *Dispatcher) countRelease(job *model.Job, b *broken) {
+// gaveBack reports whether a gang has given back something since it was to, and counts it.
+func (g *brokenGangs) gaveBack(job *model.Job, b *broken) bool {
 	if job.Counts.Confirmed() >= b.holding {
-		return
+		return false
 	}
 	b.holding = 0
 	b.released++
-	d.cfg.Recorder.Released(b.how)
-	d.pause(job.Key, b.released)
+	g.cfg.Recorder.Released(b.how)
+	return true
 }
 
 // BrokenTotals are what broken gangs came to so far.
@@ -217,17 +185,17 @@ type BrokenTotals struct {
 	Held map[corev1.ResourceName]float64
 }
 
-// countBroken brings the totals up to date with a gang.
-func (d *Dispatcher) countBroken(b *broken) {
+// count brings the totals up to date with a gang.
+func (g *brokenGangs) count(b *broken) {
 	if b.since.IsZero() {
 		return
 	}
-	now := d.cfg.Clock.Now()
+	now := g.cfg.Clock.Now()
 	seconds := now.Sub(b.counted).Seconds()
 	b.counted = now
-	d.totals.Seconds[b.how] += seconds
+	g.totals.Seconds[b.how] += seconds
 	for _, a := range b.held {
-		d.totals.Held[a.Name] += float64(a.Value) * seconds
+		g.totals.Held[a.Name] += float64(a.Value) * seconds
 	}
 }
 
@@ -235,27 +203,32 @@ func (d *Dispatcher) countBroken(b *broken) {
 func (d *Dispatcher) BrokenTotals() BrokenTotals {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for key, b := range d.broken {
-		d.countBroken(&b)
-		d.broken[key] = b
+	return d.broken.sum()
+}
+
+// sum returns the totals, brought up to date with all gangs.
+func (g *brokenGangs) sum() BrokenTotals {
+	for key, b := range g.gangs {
+		g.count(&b)
+		g.gangs[key] = b
 	}
-	return BrokenTotals{Seconds: maps.Clone(d.totals.Seconds), Held: maps.Clone(d.totals.Held)}
+	return BrokenTotals{Seconds: maps.Clone(g.totals.Seconds), Held: maps.Clone(g.totals.Held)}
 }
 
 // leastTold is how long a gang must have been broken for it to be told that it is whole again.
 const leastTold = time.Second
 
 // mended tells that a gang, nil if it is gone, is broken no more.
-func (d *Dispatcher) mended(key model.JobKey, job *model.Job, b broken) {
-	if job == nil || b.since.IsZero() || d.cfg.Clock.Since(b.began) < leastTold {
+func (g *brokenGangs) mended(key model.JobKey, job *model.Job, b broken) {
+	if job == nil || b.since.IsZero() || g.cfg.Clock.Since(b.began) < leastTold {
 		return
 	}
-	d.outbox.trouble(Trouble{Job: key, How: b.how, Stage: WholeAgain, Lasted: d.cfg.Clock.Since(b.began)})
+	g.outbox.trouble(Trouble{Job: key, How: b.how, Stage: WholeAgain, Lasted: g.cfg.Clock.Since(b.began)})
 }
 
-// judgeBroken does what is due with a gang that has been broken for so long.
-func (d *Dispatcher) judgeBroken(job *model.Job, b broken) {
-	key, now, after := job.Key, d.cfg.Clock.Now(), b.terms.after
+// judge does what is due with a gang that has been broken for so long.
+func (g *brokenGangs) judge(job *model.Job, b broken) {
+	key, now, after := job.Key, g.cfg.Clock.Now(), b.terms.after
 	lasted := now.Sub(b.since)
 	due := Trouble{Job: key, How: b.how, Stage: HalfTime, Lasted: lasted, After: after, Release: b.terms.release}
 	switch {
@@ -265,10 +238,10 @@ func (d *Dispatcher) judgeBroken(job *model.Job, b broken) {
 		}
 		b.warned, due.Stage = b.terms, Endless
 	case lasted < after/2:
-		d.alarms.set(key, now.Add(after/2-lasted))
+		g.alarms.set(key, now.Add(after/2-lasted))
 		return
 	case lasted < after:
-		if d.alarms.set(key, now.Add(after-lasted)); b.warned == b.terms {
+		if g.alarms.set(key, now.Add(after-lasted)); b.warned == b.terms {
 			return
 		}
 		b.warned = b.terms
@@ -278,33 +251,20 @@ func (d *Dispatcher) judgeBroken(job *model.Job, b broken) {
 		if !b.asked || b.holding > 0 {
 			b.asked, b.holding = true, job.Counts.Confirmed()
 		}
-		d.alarms.set(key, now.Add(after/2))
+		g.alarms.set(key, now.Add(after/2))
 	default:
 		// Those who wait for its room look for it when its time is over: see Trial.Again.
 		return
 	}
-	d.broken[key] = b
-	d.outbox.trouble(due)
-}
-
-// pause lets a job rest that was released more than once.
-func (d *Dispatcher) pause(key model.JobKey, released int) {
-	if released < 2 {
-		return
-	}
-	s := d.setbacks[key]
-	s.notBefore = d.cfg.Clock.Now().Add(min(lastRest, firstRest<<min(released-2, 10)))
-	d.setbacks[key] = s
-	if w := d.jobs[key]; w != nil {
-		w.setback = s
-	}
+	g.gangs[key] = b
+	g.outbox.trouble(due)
 }
 
 // lapses tells from when on broken gangs are not protected by their minimum any more: those that are half placed, and those whose release
 // was refused, at once; those that lost members when they have been broken for long.
-func (d *Dispatcher) lapses() map[model.JobKey]time.Time {
+func (g *brokenGangs) lapses() map[model.JobKey]time.Time {
 	at := map[model.JobKey]time.Time{}
-	for key, b := range d.broken {
+	for key, b := range g.gangs {
 		switch after := b.terms.after; {
 		case b.since.IsZero():
 		case b.how == Half, b.asked, b.released > 0:
@@ -321,7 +281,7 @@ func (d *Dispatcher) Broken() map[Break]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	count := map[Break]int{Half: 0, Lost: 0}
-	for _, b := range d.broken {
+	for _, b := range d.broken.gangs {
 		if !b.since.IsZero() {
 			count[b.how]++
 		}

@@ -141,30 +141,29 @@ type Dispatcher struct {
 	newVictims newVictims
 	// setbacks are jobs that failed and of which no pod was bound since.
 	setbacks map[model.JobKey]setback
-	// broken are the gangs that are broken, or were and have been released, totals what they came to.
-	broken map[model.JobKey]broken
-	totals BrokenTotals
-	outbox outbox
+	broken   brokenGangs
+	outbox   outbox
 	// booked are the jobs that the accounts have, before Run.
 	booked map[model.JobKey]bool
 }
 
 // New returns a dispatcher that hands out no turns before Run.
 func New(cfg Config) *Dispatcher {
-	return &Dispatcher{
+	d := &Dispatcher{
 		cfg:      cfg,
 		signal:   make(chan struct{}, 1),
 		jobs:     map[model.JobKey]*waiting{},
 		backlog:  newBacklog(cfg.Policies),
 		changed:  map[model.JobKey]bool{},
 		booked:   map[model.JobKey]bool{},
-		setbacks: map[model.JobKey]setback{}, broken: map[model.JobKey]broken{},
-		totals:   BrokenTotals{Seconds: map[Break]float64{Half: 0, Lost: 0}, Held: map[corev1.ResourceName]float64{}},
+		setbacks: map[model.JobKey]setback{},
 		applying: map[applicantKey]*applicants{},
 		rooms:    newRooms(cfg.State, cfg.Checks),
 		absence:  newAbsence(), urgent: map[types.UID]bool{},
 		alarms: newAlarms(), queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
+	d.broken = newBrokenGangs(&d.cfg, d.alarms, &d.outbox)
+	return d
 }
 
 // Notify tells the dispatcher what changed in the model. Before Run nothing of it is kept: then all is looked at.

@@ -19,14 +19,14 @@ func TestWhenTheMinimumOfABrokenGangLapses(t *testing.T) {
 		return model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: name}
 	}
 	five := terms{after: 5 * time.Minute}
-	d := &Dispatcher{broken: map[model.JobKey]broken{
+	g := &brokenGangs{gangs: map[model.JobKey]broken{
 		key("half"):     {how: Half, since: since},
 		key("lost"):     {how: Lost, since: since, terms: five},
 		key("refused"):  {how: Lost, since: since, terms: five, asked: true},
 		key("released"): {how: Half, released: 1},
 	}}
 	want := map[model.JobKey]time.Time{key("half"): since, key("lost"): since.Add(5 * time.Minute), key("refused"): since}
-	if diff := cmp.Diff(want, d.lapses()); diff != "" {
+	if diff := cmp.Diff(want, g.lapses()); diff != "" {
 		t.Errorf("(-want,+got)\n%s", diff)
 	}
 }

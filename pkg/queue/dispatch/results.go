@@ -371,6 +371,25 @@ func (d *Dispatcher) rest(key model.JobKey, cost time.Duration) {
 	d.changed[key] = true
 }
 
+// firstRest and lastRest bound how long a gang rests that was released more than once; it doubles.
+const (
+	firstRest = time.Minute
+	lastRest  = 30 * time.Minute
+)
+
+// pause lets a job rest that was released more than once.
+func (d *Dispatcher) pause(key model.JobKey, released int) {
+	if released < 2 {
+		return
+	}
+	s := d.setbacks[key]
+	s.notBefore = d.cfg.Clock.Now().Add(min(lastRest, firstRest<<min(released-2, 10)))
+	d.setbacks[key] = s
+	if w := d.jobs[key]; w != nil {
+		w.setback = s
+	}
+}
+
 // backoff is how long a job rests after so many failures before: it doubles up to a bound. Of that it takes from half to all, by the job's
 // name: jobs that failed together, because they write the same object for instance, are not tried together again.
 func backoff(key model.JobKey, failures int) time.Duration {

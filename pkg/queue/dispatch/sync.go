@@ -150,7 +150,9 @@ func (d *Dispatcher) noteFault(queue *model.Queue, before, after model.Reason) {
 
 // refresh puts a job where it belongs: among the applicants, in the lot of its like, or aside with the reason.
 func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
-	d.watchBroken(key, job)
+	if released := d.broken.watch(key, job); released > 0 {
+		d.pause(key, released)
+	}
 	w := d.jobs[key]
 	if job == nil || !waits(job) {
 		if w != nil {
