@@ -51,8 +51,39 @@ type applicantKey struct {
 	alone model.JobKey
 }
 
+// admissions are the jobs that ask to be let into their queues. All methods are called with the dispatcher's lock held.
+type admissions struct {
+	cfg      *Config
+	outbox   *outbox
+	host     host
+	applying map[applicantKey]*applicants
+	// asked: some have not been voted on. Unbarred: fewer promises keep those out that have been.
+	asked, unbarred bool
+	// freed is the accounts' count of room in queues as of when all were last voted on.
+	freed uint64
+}
+
+// host is what admissions need of the dispatcher.
+type host interface {
+	// join lets a job have turns, and leave takes them away.
+	join(w *waiting)
+	leave(w *waiting)
+	// blocked says what keeps a job from having turns at all.
+	blocked(job *model.Job, admitted bool) model.Reason
+	tell(w *waiting, reason model.Reason)
+}
+
+func newAdmissions(cfg *Config, outbox *outbox, host host) admissions {
+	return admissions{cfg: cfg, outbox: outbox, host: host, applying: map[applicantKey]*applicants{}}
+}
+
+// reset drops all that is known of applicants.
+func (s *admissions) reset() {
+	s.applying, s.asked, s.freed = map[applicantKey]*applicants{}, false, 0
+}
+
 // apply puts a job among those that ask to be let in.
-func (d *Dispatcher) apply(w *waiting) {
+func (s *admissions) apply(w *waiting) {
 	job := w.job
 	key := applicantKey{queue: job.Queue, namespace: job.Key.Namespace}
 	quota := ""
@@ -60,30 +91,30 @@ func (d *Dispatcher) apply(w *waiting) {
 		quota = job.Group.MinQuota.String()
 	}
 	key.claim = sha256.Sum256([]byte(w.job.Claim().String() + "/" + quota))
-	key.overdue = !job.Deadline.IsZero() && !job.Deadline.After(d.cfg.Clock.Now())
-	if d.cfg.Policies.AloneInAdmission() {
+	key.overdue = !job.Deadline.IsZero() && !job.Deadline.After(s.cfg.Clock.Now())
+	if s.cfg.Policies.AloneInAdmission() {
 		key.alone = job.Key
 	}
 	if w.applied != nil && w.applied.to.key != key {
-		d.withdraw(w)
+		s.withdraw(w)
 	}
-	a := d.applying[key]
+	a := s.applying[key]
 	if a == nil {
-		a = &applicants{key: key, at: -1, jobs: heap.New(func(a, b *application) bool { return compareJobs(d.cfg.Policies, a.waiting, b.waiting) < 0 })}
-		d.applying[key] = a
+		a = &applicants{key: key, at: -1, jobs: heap.New(func(a, b *application) bool { return compareJobs(s.cfg.Policies, a.waiting, b.waiting) < 0 })}
+		s.applying[key] = a
 	}
 	if w.applied == nil {
 		w.applied = &application{waiting: w, to: a, place: -1}
 	}
 	a.jobs.Put(w.applied)
 	if a.reason != (model.Reason{}) {
-		d.tell(w, a.reason)
+		s.host.tell(w, a.reason)
 	}
-	a.asks, d.asked = true, true
+	a.asks, s.asked = true, true
 }
 
 // withdraw takes a job from those that ask to be let in.
-func (d *Dispatcher) withdraw(w *waiting) {
+func (s *admissions) withdraw(w *waiting) {
 	if w.applied == nil {
 		return
 	}
@@ -91,25 +122,25 @@ func (d *Dispatcher) withdraw(w *waiting) {
 	a.jobs.Remove(w.applied)
 	w.applied = nil
 	if a.jobs.Len() == 0 {
-		delete(d.applying, a.key)
+		delete(s.applying, a.key)
 		return
 	}
 	// The next one may be trusted where this one was not.
-	a.asks, d.asked = true, true
+	a.asks, s.asked = true, true
 }
 
 // admit lets jobs into their queues, in the order of turns, as the policies vote. A rejected job holds up no other, in
-// its queue or elsewhere.
-func (d *Dispatcher) admit() {
-	freed := d.cfg.Policies.Book().Freed()
-	helped := d.events&(model.RoomMade|model.NodeChanged|model.NodeLost|model.QueueChanged|model.QuotaChanged|model.OutsideAnswered) != 0
-	anew := helped || d.unbarred || d.freed != freed
-	if len(d.applying) == 0 || !d.asked && !anew {
+// its queue or elsewhere. Events are what happened since.
+func (s *admissions) admit(events model.Event) {
+	freed := s.cfg.Policies.Book().Freed()
+	helped := events&(model.RoomMade|model.NodeChanged|model.NodeLost|model.QueueChanged|model.QuotaChanged|model.OutsideAnswered) != 0
+	anew := helped || s.unbarred || s.freed != freed
+	if len(s.applying) == 0 || !s.asked && !anew {
 		return
 	}
-	d.asked, d.unbarred, d.freed = false, false, freed
+	s.asked, s.unbarred, s.freed = false, false, freed
 	queues := map[string][]*applicants{}
-	for key, a := range d.applying {
+	for key, a := range s.applying {
 		// As long as nothing helps, what was rejected is rejected again.
 		if anew || a.asks {
 			queues[key.queue] = append(queues[key.queue], a)
@@ -119,48 +150,48 @@ func (d *Dispatcher) admit() {
 	for name := range queues {
 		names = append(names, name)
 	}
-	policies := d.cfg.Policies
+	policies := s.cfg.Policies
 	slices.SortFunc(names, func(a, b string) int {
 		return policies.CompareQueues(policies.Book().Queue(a), policies.Book().Queue(b))
 	})
-	world := d.world()
+	world := s.world()
 	for _, name := range names {
-		d.admitFrom(queues[name], world)
+		s.admitFrom(queues[name], world)
 	}
 }
 
 // world is what admission goes by besides the accounts.
-func (d *Dispatcher) world() policy.World {
-	return policy.World{Used: d.cfg.State.Totals().Used, Quotas: d.cfg.State.Quotas, Now: d.cfg.Clock.Now()}
+func (s *admissions) world() policy.World {
+	return policy.World{Used: s.cfg.State.Totals().Used, Quotas: s.cfg.State.Quotas, Now: s.cfg.Clock.Now()}
 }
 
 // admitFrom asks for the jobs of one queue, the first one first, until all that are left are rejected. Those that are rejected before
 // anybody is let in would be afterwards: only the others are put in order.
-func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
+func (s *admissions) admitFrom(candidates []*applicants, world policy.World) {
 	open := heap.New(func(a, b *applicants) bool {
-		return compareJobs(d.cfg.Policies, a.jobs.Top().waiting, b.jobs.Top().waiting) < 0
+		return compareJobs(s.cfg.Policies, a.jobs.Top().waiting, b.jobs.Top().waiting) < 0
 	})
 	var so verdicts
 	for _, a := range candidates {
 		rejected, guests := so.imply(a)
 		switch {
 		case rejected:
-			d.inviteAll(a, guests)
-		case d.ask(a, world):
+			s.inviteAll(a, guests)
+		case s.ask(a, world):
 			open.Put(a)
-		case d.cfg.Policies.AdmitsByClaim():
+		case s.cfg.Policies.AdmitsByClaim():
 			so.note(a)
 		}
 	}
 	for entered := false; open.Len() > 0; entered = true {
 		a := open.Pop()
-		if entered && !d.ask(a, world) {
+		if entered && !s.ask(a, world) {
 			continue
 		}
 		w := a.jobs.Top().waiting
-		d.leave(w)
-		d.letIn(w)
-		d.cfg.Policies.Entered(w.job.Job)
+		s.host.leave(w)
+		s.letIn(w)
+		s.cfg.Policies.Entered(w.job.Job)
 		if a.jobs.Len() > 0 {
 			open.Put(a)
 		}
@@ -168,15 +199,15 @@ func (d *Dispatcher) admitFrom(candidates []*applicants, world policy.World) {
 }
 
 // ask reports whether the first of the applicants may be let in. If not, all are told why.
-func (d *Dispatcher) ask(a *applicants, world policy.World) bool {
+func (s *admissions) ask(a *applicants, world policy.World) bool {
 	w := a.jobs.Top().waiting
 	fresh := a.asks
 	if a.asks = false; !fresh {
 		world.Known = a.reason
 	}
-	reason := d.cfg.Policies.Admit(world, w.job)
+	reason := s.cfg.Policies.Admit(world, w.job)
 	switch {
-	case reason == (model.Reason{}), d.trusted(world, w):
+	case reason == (model.Reason{}), s.trusted(world, w):
 		return true
 	case reason.Kind == model.Unanswered:
 		return false
@@ -186,24 +217,24 @@ func (d *Dispatcher) ask(a *applicants, world policy.World) bool {
 	if news || fresh {
 		for _, w := range a.jobs.Items() {
 			if news || !w.reported.Same(reason) {
-				d.tell(w.waiting, reason)
+				s.host.tell(w.waiting, reason)
 			}
 		}
 	}
-	d.inviteAll(a, d.hosts(world, w))
+	s.inviteAll(a, s.hosts(world, w))
 	return false
 }
 
 // letIn admits a job. The accounts know at once, the model after the lock is released.
-func (d *Dispatcher) letIn(w *waiting) {
-	d.withdraw(w)
-	d.cfg.Recorder.Admitted(w.job.Queue, d.cfg.Clock.Since(w.job.Created))
+func (s *admissions) letIn(w *waiting) {
+	s.withdraw(w)
+	s.cfg.Recorder.Admitted(w.job.Queue, s.cfg.Clock.Since(w.job.Created))
 	job := *w.job.Job
 	job.Admitted = true
-	w.job = d.cfg.Policies.Rank(&job)
-	d.cfg.Policies.SetJob(job.Key, &job)
-	d.outbox.admit(job.Key, true)
-	d.tell(w, model.Reason{})
+	w.job = s.cfg.Policies.Rank(&job)
+	s.cfg.Policies.SetJob(job.Key, &job)
+	s.outbox.admit(job.Key, true)
+	s.host.tell(w, model.Reason{})
 }
 
 // watchPods keeps the time since when an admitted job is without pods, and has it give its admission back when that is

@@ -100,10 +100,9 @@ type Dispatcher struct {
 	backlog backlog
 	// completer is the first of the jobs that go before others because they are partial.
 	completer model.JobKey
-	// loosened and freed are the accounts' counts of room in queues as of when the lots that wait for it, and the applicants, were last
-	// looked at.
-	loosened, freed uint64
-	rooms           rooms
+	// loosened is the accounts' count of room in queues as of when the lots that wait for it were last looked at.
+	loosened uint64
+	rooms    rooms
 	// sensitive are all events that lots set aside wait for and that are not counted; unindexed: some go by more of a node than what is.
 	// nextLook is when the first of them is to be woken by the clock.
 	sensitive model.Event
@@ -111,12 +110,8 @@ type Dispatcher struct {
 	nextLook  time.Time
 	allowance allowance
 	// roomy: the last turn was for most room.
-	roomy bool
-	// applying are the jobs that ask to be let into their queues; asked: some have not been voted on. Unbarred: fewer promises keep those
-	// out that have been.
-	applying map[applicantKey]*applicants
-	asked    bool
-	unbarred bool
+	roomy      bool
+	admissions admissions
 	// stalling are lots that nodes refuse, in the order of since when, but for those that have stalled by now.
 	stalling []stalling
 	// nodes are the totals of the nodes when these last changed.
@@ -157,12 +152,12 @@ func New(cfg Config) *Dispatcher {
 		changed:  map[model.JobKey]bool{},
 		booked:   map[model.JobKey]bool{},
 		setbacks: map[model.JobKey]setback{},
-		applying: map[applicantKey]*applicants{},
 		rooms:    newRooms(cfg.State, cfg.Checks),
 		absence:  newAbsence(), urgent: map[types.UID]bool{},
 		alarms: newAlarms(), queues: map[string]bool{}, bars: map[string]model.Reason{},
 	}
 	d.broken = newBrokenGangs(&d.cfg, d.alarms, &d.outbox)
+	d.admissions = newAdmissions(&d.cfg, &d.outbox, d)
 	return d
 }
 
@@ -348,7 +343,7 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 			d.urgent[pod.UID] = true
 		}
 	}
-	received := d.receive(t.job)
+	received := d.admissions.receive(d.jobs[t.job])
 	d.checkMembers(slices.Collect(maps.Keys(t.members)))
 	ended := d.turn == nil
 	d.mu.Unlock()

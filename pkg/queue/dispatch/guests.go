@@ -59,7 +59,7 @@ func (d *Dispatcher) restall(w *waiting) {
 	if w.stalled == stalled {
 		return
 	}
-	d.unbarred = d.unbarred || stalled
+	d.admissions.unbarred = d.admissions.unbarred || stalled
 	w.stalled = stalled
 	job := *w.job.Job
 	job.Stalled = stalled
@@ -67,53 +67,52 @@ func (d *Dispatcher) restall(w *waiting) {
 }
 
 // hosts reports whether nothing but promises to stalled jobs keeps a job from being let in.
-func (d *Dispatcher) hosts(world policy.World, w *waiting) bool {
-	return !d.cfg.Policies.Book().Stalled().IsZero() && d.cfg.Policies.AdmitGuest(world, w.job) == (model.Reason{})
+func (s *admissions) hosts(world policy.World, w *waiting) bool {
+	return !s.cfg.Policies.Book().Stalled().IsZero() && s.cfg.Policies.AdmitGuest(world, w.job) == (model.Reason{})
 }
 
 // trusted reports whether a job without pods is let in though it cannot be planned. What it is promised counts, so that no more are let in
 // at once than there is room for.
-func (d *Dispatcher) trusted(world policy.World, w *waiting) bool {
-	return w.job.Counts.Total() == 0 && d.hosts(world, w) && d.cfg.Policies.RoomBeside(world, w.job)
+func (s *admissions) trusted(world policy.World, w *waiting) bool {
+	return w.job.Counts.Total() == 0 && s.hosts(world, w) && s.cfg.Policies.RoomBeside(world, w.job)
 }
 
 // inviteAll lets applicants have turns as guests, or no longer.
-func (d *Dispatcher) inviteAll(a *applicants, guests bool) {
+func (s *admissions) inviteAll(a *applicants, guests bool) {
 	if a.guests == guests {
 		return
 	}
 	a.guests = guests
 	for _, w := range a.jobs.Items() {
-		d.invite(w.waiting)
+		s.invite(w.waiting)
 	}
 }
 
 // invite lets an applicant have turns as a guest if it may and has its pods.
-func (d *Dispatcher) invite(w *waiting) {
-	if w.applied.to.guests && d.blocked(w.job.Job, true) == (model.Reason{}) && w.job.Counts.Placeable() > 0 {
-		d.join(w)
+func (s *admissions) invite(w *waiting) {
+	if w.applied.to.guests && s.host.blocked(w.job.Job, true) == (model.Reason{}) && w.job.Counts.Placeable() > 0 {
+		s.host.join(w)
 	} else {
-		d.leave(w)
+		s.host.leave(w)
 	}
 }
 
 // welcome reports whether a guest may still be one; if not, it has no turns, and neither have those that claim the same.
-func (d *Dispatcher) welcome(w *waiting) bool {
-	if d.hosts(d.world(), w) {
+func (s *admissions) welcome(w *waiting) bool {
+	if s.hosts(s.world(), w) {
 		return true
 	}
-	d.inviteAll(w.applied.to, false)
+	s.inviteAll(w.applied.to, false)
 	return false
 }
 
-// receive lets the job of a turn in, if it is a guest, because its plan holds.
-func (d *Dispatcher) receive(key model.JobKey) (received bool) {
-	w := d.jobs[key]
+// receive lets a job in, if it is a guest, because the plan of its turn holds.
+func (s *admissions) receive(w *waiting) (received bool) {
 	if w == nil || w.applied == nil {
 		return false
 	}
-	d.leave(w)
-	d.letIn(w)
-	d.cfg.Policies.Entered(w.job.Job)
+	s.host.leave(w)
+	s.letIn(w)
+	s.cfg.Policies.Entered(w.job.Job)
 	return true
 }

@@ -46,7 +46,7 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 		d.takeIn()
 		d.askAgain()
 		stall := d.stall()
-		d.admit()
+		d.admissions.admit(d.events)
 		wake = min(stall, d.revive())
 		// Who is let in may come before all who may have turns. The model has to be told first.
 		if entered = d.outbox.admits(); !entered {

@@ -77,9 +77,9 @@ func (d *Dispatcher) adopt() {
 	d.stalling = nil
 	d.rooms.reset(d.cfg.Checks)
 	d.sensitive, d.unindexed = 0, false
-	d.applying, d.asked = map[applicantKey]*applicants{}, false
+	d.admissions.reset()
 	d.booked = map[model.JobKey]bool{}
-	d.loosened, d.freed, d.newVictims.loosened = 0, 0, 0
+	d.loosened, d.newVictims.loosened = 0, 0
 	for key, w := range d.jobs {
 		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
 		d.changed[key] = true

@@ -105,7 +105,7 @@ func (l *lot) youngerThan(o *lot) bool {
 // try begins a turn for the first job of a lot. If it may not have one, the lot is no longer ready.
 func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	w := l.best()
-	if l.key.guest && !d.welcome(w) {
+	if l.key.guest && !d.admissions.welcome(w) {
 		return nil
 	}
 	if reason := d.withheld(w.job.Job); reason != (model.Reason{}) {

@@ -158,7 +158,7 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 		if w != nil {
 			d.tell(w, model.Reason{})
 			d.leave(w)
-			d.withdraw(w)
+			d.admissions.withdraw(w)
 			d.rank(w, nil)
 			delete(d.jobs, key)
 			d.alarms.drop(key)
@@ -198,19 +198,19 @@ func (d *Dispatcher) place(w *waiting) {
 	key, job := w.job.Key, w.job.Job
 	admitted := job.LetIn()
 	if admitted {
-		d.withdraw(w)
+		d.admissions.withdraw(w)
 		d.watchPods(w)
 	}
 	now := d.cfg.Clock.Now()
 	if until := d.absence.ofJob(key, now); !until.IsZero() {
 		d.alarms.set(key, until)
 		d.leave(w)
-		d.withdraw(w)
+		d.admissions.withdraw(w)
 		return
 	}
 	if w.notBefore.After(now) {
 		d.leave(w)
-		d.withdraw(w)
+		d.admissions.withdraw(w)
 		d.alarms.set(key, w.notBefore)
 		if w.why != (model.Reason{}) {
 			d.tell(w, w.why)
@@ -220,7 +220,7 @@ func (d *Dispatcher) place(w *waiting) {
 	reason := d.blocked(job, admitted)
 	if reason != (model.Reason{}) {
 		d.leave(w)
-		d.withdraw(w)
+		d.admissions.withdraw(w)
 		d.tell(w, reason)
 		return
 	}
@@ -229,10 +229,10 @@ func (d *Dispatcher) place(w *waiting) {
 		if !w.job.Deadline.IsZero() && w.job.Deadline.After(now) {
 			d.alarms.set(key, w.job.Deadline)
 		}
-		d.apply(w)
-		d.invite(w)
+		d.admissions.apply(w)
+		d.admissions.invite(w)
 	case !job.Admitted:
-		d.letIn(w)
+		d.admissions.letIn(w)
 		d.place(w)
 	case job.Counts.Placeable() > 0:
 		d.join(w)

@@ -33,7 +33,7 @@ func TestWhatIsImpliedIsWhatAVoteWouldTell(t *testing.T) {
 			policies.SetJob(job.Key, job)
 		}
 		policies.Update()
-		d := &Dispatcher{cfg: Config{Rules: Rules{Policies: policies}}}
+		asked := &admissions{cfg: &Config{Rules: Rules{Policies: policies}}}
 		world := policy.World{Used: vector("used")}
 		var so verdicts
 		implied := 0
@@ -43,8 +43,8 @@ func TestWhatIsImpliedIsWhatAVoteWouldTell(t *testing.T) {
 			a := applicantsOf(policies.Rank(job))
 			a.reason = model.Reason{Kind: model.NotAdmitted}
 			w := a.jobs.Top().waiting
-			votedOut := policies.Admit(world, w.job) != (model.Reason{}) && !d.trusted(world, w)
-			votedGuest := votedOut && d.hosts(world, w)
+			votedOut := policies.Admit(world, w.job) != (model.Reason{}) && !asked.trusted(world, w)
+			votedGuest := votedOut && asked.hosts(world, w)
 			rejected, guests := so.imply(a)
 			if rejected && (!votedOut || guests != votedGuest) {
 				t.Fatalf("claim %s: implied to be rejected, as a guest: %t; voted out: %t, as a guest: %t", w.job.Claim(), guests, votedOut, votedGuest)
