@@ -42,6 +42,11 @@ type line struct {
 	at int
 }
 
+func newLine(key lineKey, policies *policy.Set) *line {
+	before := func(x, y *lot) bool { return compareJobs(policies, x.best(), y.best()) < 0 }
+	return &line{lineKey: key, at: -1, ready: heap.New(before), retries: heap.New(before)}
+}
+
 // backlog is the lots: those of which a job may have a turn in the lines of their queues, the others aside. All methods are called with the
 // dispatcher's lock held.
 type backlog struct {
@@ -218,20 +223,13 @@ func (b *backlog) compareHeld(l, o *lot) int {
 	return compareJobs(b.policies, x, y)
 }
 
-// lineOf returns a line.
-func (b *backlog) lineOf(key lineKey) *line {
-	l := b.lines[key]
-	if l == nil {
-		before := func(x, y *lot) bool { return compareJobs(b.policies, x.best(), y.best()) < 0 }
-		l = &line{lineKey: key, at: -1, ready: heap.New(before), retries: heap.New(before)}
-		b.lines[key] = l
-	}
-	return l
-}
-
 // makeReady lets a lot have turns.
 func (b *backlog) makeReady(l *lot) {
-	line := b.lineOf(l.key.lineKey)
+	line := b.lines[l.key.lineKey]
+	if line == nil {
+		line = newLine(l.key.lineKey, b.policies)
+		b.lines[l.key.lineKey] = line
+	}
 	if l.retry {
 		line.retries.Put(l)
 		b.retries++

@@ -101,13 +101,9 @@ type Dispatcher struct {
 	// completer is the first of the jobs that go before others because they are partial.
 	completer model.JobKey
 	// loosened is the accounts' count of room in queues as of when the lots that wait for it were last looked at.
-	loosened uint64
-	rooms    rooms
-	// sensitive are all events that lots set aside wait for and that are not counted; unindexed: some go by more of a node than what is.
-	// nextLook is when the first of them is to be woken by the clock.
-	sensitive model.Event
-	unindexed bool
-	nextLook  time.Time
+	loosened  uint64
+	rooms     rooms
+	lookout   lookout
 	allowance allowance
 	// roomy: the last turn was for most room.
 	roomy      bool

@@ -122,7 +122,7 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 		}
 	}
 	l.notBefore = Earliest(l.notBefore, r.Again)
-	d.expect(l)
+	d.lookout.expect(l)
 }
 
 // missed takes in what happened on nodes, and reports whether something did, since the turn's plan was begun, that helps the lot.
@@ -412,7 +412,7 @@ func (d *Dispatcher) fail(key model.JobKey, err error) {
 	if l := w.lot; l != nil && cost > 0 {
 		d.backlog.setAside(l, parked, 0, d.cfg.Clock.Now())
 		l.notBefore, l.doubts = d.cfg.Clock.Now().Add(chargedPart*cost), l.doubts+1
-		d.expect(l)
+		d.lookout.expect(l)
 	}
 	d.rest(key, cost)
 	d.tell(w, reason)

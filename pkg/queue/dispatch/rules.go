@@ -76,7 +76,7 @@ func (d *Dispatcher) adopt() {
 	d.backlog.reset(d.cfg.Policies)
 	d.stalling = nil
 	d.rooms.reset(d.cfg.Checks)
-	d.sensitive, d.unindexed = 0, false
+	d.lookout.events, d.lookout.unindexed = 0, false
 	d.admissions.reset()
 	d.booked = map[model.JobKey]bool{}
 	d.loosened, d.newVictims.loosened = 0, 0

@@ -150,7 +150,7 @@ func (d *Dispatcher) awaitsAnswers(l *lot, borrowing bool) bool {
 	}
 	d.park(l, reason, false)
 	l.helps |= model.EvictionAnswered
-	d.expect(l)
+	d.lookout.expect(l)
 	return true
 }
 
@@ -272,7 +272,7 @@ func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 	d.backlog.setAside(l, held, 0, d.cfg.Clock.Now())
 	l.outgrows = d.cfg.Policies.Outgrows(d.queueOf(job), job)
 	d.give(l, reason)
-	d.expect(l)
+	d.lookout.expect(l)
 }
 
 // withheld says why somebody outside keeps the job's queue from turns. Pods that ask for nothing are kept from nothing.
@@ -287,7 +287,7 @@ func (d *Dispatcher) withheld(job *model.Job) model.Reason {
 func (d *Dispatcher) withhold(l *lot, reason model.Reason) {
 	d.backlog.setAside(l, parked, model.OutsideAnswered, d.cfg.Clock.Now())
 	l.checks = 0
-	d.expect(l)
+	d.lookout.expect(l)
 	if reason.Kind != model.Unanswered {
 		d.cfg.Recorder.Parked(reason.Kind)
 		d.give(l, reason)

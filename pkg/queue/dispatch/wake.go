@@ -33,11 +33,11 @@ func (d *Dispatcher) revive() time.Duration {
 	now := d.cfg.Clock.Now()
 	d.backlog.beginPass()
 	d.countRoom()
-	stir := d.stir(now)
-	if others := d.events &^ byRoom; others&d.sensitive != 0 || d.uncountable() || stir || !d.nextLook.After(now) {
-		d.lookAtAll(now, stir)
+	h := happening{events: d.events, judged: d.rooms.judged, stir: d.stir(now), now: now}
+	if h.stir || d.lookout.due(h) {
+		d.lookAtAll(h)
 	}
-	wake := min(idleWait, d.nextLook.Sub(now))
+	wake := min(idleWait, d.lookout.next.Sub(now))
 	if d.newVictims.there {
 		wake = min(wake, d.newVictims.next.Sub(now))
 	}
@@ -51,56 +51,75 @@ func (d *Dispatcher) revive() time.Duration {
 	return wake
 }
 
-// uncountable reports whether what happened to nodes is more than what is counted: some lot goes by more, or all nodes may have changed.
-func (d *Dispatcher) uncountable() bool {
-	return d.events&byRoom != 0 && (d.rooms.judged || d.unindexed)
-}
-
-// lookAtAll wakes what is set aside and may have been helped by something else than counted room, and notes when the next is to be woken
-// by the clock.
-func (d *Dispatcher) lookAtAll(now time.Time, stir bool) {
-	d.sensitive, d.unindexed, d.nextLook = 0, false, now.Add(idleWait)
+// lookAtAll wakes what is set aside and may have been helped by something else than counted room, and notes what the others wait for.
+func (d *Dispatcher) lookAtAll(h happening) {
+	d.lookout = lookout{next: h.now.Add(idleWait)}
 	for _, lots := range []lotSet{d.backlog.aside[parked], d.backlog.aside[held]} {
 		for l := range lots {
-			d.lookAt(l, now, stir)
-			d.expect(l)
+			if wakes, surely := h.wakes(l); wakes {
+				d.backlog.wake(l, surely)
+			}
+			d.lookout.expect(l)
 		}
 	}
 }
 
-// lookAt wakes one lot if it may have been helped.
-func (d *Dispatcher) lookAt(l *lot, now time.Time, stir bool) {
-	happened := d.events & l.helps
-	if !d.rooms.judged && l.indexed() {
+// happening is what happened since lots were last looked at.
+type happening struct {
+	events model.Event
+	// judged: anything about any node may have changed. Stir: there may be new victims.
+	judged, stir bool
+	now          time.Time
+}
+
+// wakes reports whether it may have helped a lot that is set aside, and if so whether it surely did.
+func (h happening) wakes(l *lot) (wakes, surely bool) {
+	happened := h.events & l.helps
+	if !h.judged && l.indexed() {
 		happened &^= byRoom
 	}
 	switch {
 	case happened&certain != 0:
-		d.backlog.wake(l, true)
+		return true, true
 	case happened != 0 && l.lacks() == 0:
 		l.checks = len(settle)
-		d.backlog.wake(l, false)
-	case stir && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(now):
-		d.backlog.wake(l, false)
-	case l.stage == parked && now.Sub(l.refusedAt) >= sweepAfter:
+		return true, false
+	case h.stir && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(h.now):
+		return true, false
+	case l.stage == parked && h.now.Sub(l.refusedAt) >= sweepAfter:
 		l.swept = true
-		d.backlog.wake(l, false)
+		return true, false
 	}
+	return false, false
 }
 
-// expect notes what a lot that is set aside waits for.
-func (d *Dispatcher) expect(l *lot) {
+// lookout is what the lots that are set aside wait for besides counted room. They are looked at when that happens, and not before.
+type lookout struct {
+	// events are all that are not counted; unindexed: some lots go by more of a node than what is.
+	events    model.Event
+	unindexed bool
+	// next is when the first of them is to be woken by the clock.
+	next time.Time
+}
+
+// due reports whether the lots are to be looked at.
+func (o *lookout) due(h happening) bool {
+	return h.events&^byRoom&o.events != 0 || h.events&byRoom != 0 && (h.judged || o.unindexed) || !o.next.After(h.now)
+}
+
+// expect notes what a lot waits for if it is set aside.
+func (o *lookout) expect(l *lot) {
 	if l.stage != parked && l.stage != held {
 		return
 	}
-	d.sensitive |= l.helps &^ byRoom
-	d.unindexed = d.unindexed || l.stage == parked && l.helps&byRoom != 0 && !l.indexed()
+	o.events |= l.helps &^ byRoom
+	o.unindexed = o.unindexed || l.stage == parked && l.helps&byRoom != 0 && !l.indexed()
 	at := l.notBefore
 	if l.stage == parked {
 		at = Earliest(at, l.refusedAt.Add(sweepAfter))
 	}
-	if !at.IsZero() && at.Before(d.nextLook) {
-		d.nextLook = at
+	if !at.IsZero() && at.Before(o.next) {
+		o.next = at
 	}
 }
 
@@ -119,5 +138,5 @@ func (d *Dispatcher) park(l *lot, reason model.Reason, missed bool) {
 		l.notBefore = d.cfg.Clock.Now().Add(settle[l.checks])
 	}
 	d.give(l, reason)
-	d.expect(l)
+	d.lookout.expect(l)
 }
