@@ -6,10 +6,6 @@
 package manifests_test
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -20,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	schedulerscheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
@@ -28,6 +23,7 @@ import (
 	volcanov1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/documents"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
@@ -137,12 +133,7 @@ func loadObjects(t *testing.T, name string) []runtime.Object {
 func decode(t *testing.T, data []byte) []runtime.Object {
 	t.Helper()
 	var decoded []runtime.Object
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for document, err := range documents.In(data) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,12 +4,8 @@
 package install
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -20,11 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/yaml"
+
+	"github.com/caldera-scheduler/caldera/pkg/documents"
 )
 
 // ReadCRDs reads every YAML file in the top directory of files, in name order. A file may hold several documents;
@@ -54,12 +51,7 @@ func ReadCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 
 func parseCRDs(content []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return crds, nil
-		}
+	for document, err := range documents.In(content) {
 		if err != nil {
 			return nil, err
 		}
@@ -76,6 +68,7 @@ func parseCRDs(content []byte) ([]*apiextensionsv1.CustomResourceDefinition, err
 			crds = append(crds, crd)
 		}
 	}
+	return crds, nil
 }
 
 // CRDs creates or updates the definitions and returns when all of them are established, that is, served.

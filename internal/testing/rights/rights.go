@@ -5,11 +5,8 @@
 package rights
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -17,13 +14,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
 	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/documents"
 )
 
 // Rules are what somebody may do.
@@ -155,12 +152,7 @@ func load(dir string) ([]runtime.Object, error) {
 
 func decode(data []byte) ([]runtime.Object, error) {
 	var all []runtime.Object
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
+	for document, err := range documents.In(data) {
 		if err != nil {
 			return nil, err
 		}
@@ -170,4 +162,5 @@ func decode(data []byte) ([]runtime.Object, error) {
 		}
 		all = append(all, o)
 	}
+	return all, nil
 }

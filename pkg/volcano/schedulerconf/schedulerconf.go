@@ -6,24 +6,22 @@
 package schedulerconf
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/documents"
 	"github.com/caldera-scheduler/caldera/pkg/suggest"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
@@ -53,12 +51,7 @@ func Parse(data []byte) (*config.BatchQueueArgs, error) {
 // document is the one YAML document of a file, as JSON.
 func document(data []byte) ([]byte, error) {
 	content := []byte("null")
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for {
-		text, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return content, nil
-		}
+	for text, err := range documents.In(data) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the configuration: %w", err)
 		}
@@ -75,6 +68,7 @@ func document(data []byte) ([]byte, error) {
 			content = next
 		}
 	}
+	return content, nil
 }
 
 func isNull(value []byte) bool { return len(value) == 0 || string(value) == "null" }
