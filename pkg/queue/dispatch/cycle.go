@@ -46,6 +46,18 @@ func (c *schedulingCycle) over(now time.Time) (spent time.Duration) {
 	return spent
 }
 
+// spentOn is how long the cycle has taken that got a turn on last. What the turn waited behind others' cycles is not its doing.
+func (c *schedulingCycle) spentOn(t *turn, now time.Time) time.Duration {
+	since := t.planning
+	if c.turn == t.number {
+		since = c.began
+	}
+	if since.IsZero() {
+		return 0
+	}
+	return now.Sub(since)
+}
+
 // Standing is a pod that was to be moved to the active queue and is not there.
 type Standing struct {
 	Pod types.UID
@@ -72,7 +84,7 @@ func (d *Dispatcher) Begins(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.urgent, uid)
-	if !d.takesPart(uid) {
+	if t := d.turn; t.member(uid) == nil && !(t.offered() && t.isOf(d.cfg.State.Task(uid))) {
 		return false
 	}
 	d.cycle.begin(uid, d.turn.number, d.cfg.Clock.Now())
@@ -88,25 +100,8 @@ func (d *Dispatcher) Begins(uid types.UID) bool {
 func (d *Dispatcher) MayReserve(uid types.UID, node string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.turn == nil {
-		return false
-	}
-	m := d.turn.members[uid]
-	return m != nil && !m.done && m.node == node
-}
-
-// takesPart reports whether a pod is an open member of the turn, or may lead it: any pod of its job may.
-func (d *Dispatcher) takesPart(uid types.UID) bool {
-	t := d.turn
-	if t == nil {
-		return false
-	}
-	if t.members != nil {
-		m := t.members[uid]
-		return m != nil && !m.done
-	}
-	task := d.cfg.State.Task(uid)
-	return task != nil && task.Job == t.job
+	m := d.turn.member(uid)
+	return m != nil && m.node == node
 }
 
 // Busy is called when the cycle of a pod begins that is none of a batch profile's.
@@ -123,14 +118,14 @@ func (d *Dispatcher) conclude() {
 	if uid == "" || t == nil || t.number != d.cycle.turn {
 		return
 	}
-	switch m := t.members[uid]; {
+	switch {
 	case t.members == nil && t.planning.IsZero():
 		// It never came to the plan: the pod was deleted, or placed by another.
 		d.end(TurnChanged)
 	case t.members == nil:
 		d.fail(t.job, fmt.Errorf("the scheduling cycle of pod %s ended without a verdict", uid))
 		d.end(TurnErrored)
-	case m != nil && !m.done:
+	case t.member(uid) != nil:
 		d.rest(t.job, 0)
 		d.end(TurnBroken)
 	}
@@ -207,7 +202,7 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 	d.mu.Lock()
 	for _, s := range standings {
 		task := d.cfg.State.Task(s.Pod)
-		if d.turn == nil || d.turn.number != number || task == nil || !d.waitsFor(s.Pod) {
+		if t := d.turn; t == nil || t.number != number || task == nil || d.cycle.pod == s.Pod || !t.waitsFor(s.Pod) {
 			// It got on, or is over, since.
 			continue
 		}
@@ -227,19 +222,6 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 	for _, s := range held {
 		d.cfg.State.Hold(s.Pod, s.GatedBy)
 	}
-}
-
-// waitsFor reports whether the turn waits for the cycle of a pod to begin.
-func (d *Dispatcher) waitsFor(uid types.UID) bool {
-	t := d.turn
-	if d.cycle.pod == uid {
-		return false
-	}
-	if t.members == nil {
-		return t.planning.IsZero()
-	}
-	m := t.members[uid]
-	return m != nil && !m.done
 }
 
 // forgetPods drops what is kept of pods that are gone, or have a node.
@@ -269,24 +251,35 @@ const (
 
 // watch looks after a turn that stands still: its pods are activated once more, in the end it is over.
 func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
-	t, now := d.turn, d.cfg.Clock.Now()
-	still := now.Sub(t.progress)
-	idle := min(still, now.Sub(d.cycle.idle))
-	switch {
-	case still >= overtakenAfter, !d.cycle.on && idle >= 2*nudgeAfter && t.nudged, now.Sub(t.began) >= mostTurn+time.Duration(len(t.members))*mostMember:
-		d.rest(t.job, 0)
+	activate, over := d.turn.nudge(&d.cycle, d.cfg.Clock.Now())
+	if over {
+		d.rest(d.turn.job, 0)
 		d.end(TurnBroken)
 		return nil, 0
-	case !d.cycle.on && idle >= nudgeAfter && !t.nudged:
-		t.nudged = true
-		if t.members == nil {
-			return []*corev1.Pod{t.lead}, nudgeAfter
-		}
-		for _, m := range t.members {
-			if !m.done {
-				activate = append(activate, m.pod)
-			}
-		}
 	}
 	return activate, nudgeAfter
+}
+
+// nudge returns the pods that have to be activated once more if the turn stands still, and whether it has done so for too long.
+func (t *turn) nudge(c *schedulingCycle, now time.Time) (pods []*corev1.Pod, over bool) {
+	still := now.Sub(t.progress)
+	idle := min(still, now.Sub(c.idle))
+	switch {
+	case still >= overtakenAfter, now.Sub(t.began) >= mostTurn+time.Duration(len(t.members))*mostMember:
+		return nil, true
+	case c.on || idle < nudgeAfter:
+		return nil, false
+	case t.nudged:
+		return nil, idle >= 2*nudgeAfter
+	}
+	t.nudged = true
+	if t.members == nil {
+		return []*corev1.Pod{t.lead}, false
+	}
+	for _, m := range t.members {
+		if !m.done {
+			pods = append(pods, m.pod)
+		}
+	}
+	return pods, false
 }

@@ -240,15 +240,7 @@ func (d *Dispatcher) Gate(uid types.UID) bool {
 		// What another plugin holds waits in the queue for it to let go.
 		return true
 	}
-	t := d.turn
-	if t == nil {
-		return false
-	}
-	if t.members == nil {
-		return t.lead.UID == uid
-	}
-	m := t.members[uid]
-	return m != nil && !m.done
+	return d.turn.lets(uid)
 }
 
 // Urgent reports whether a pod is a planned member of a turn: nothing may be placed before it. That stays so until the pod is taken from
@@ -283,7 +275,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	if t == nil || task == nil {
 		return Entry{}
 	}
-	if m := t.members[uid]; m != nil && !m.done {
+	if m := t.member(uid); m != nil {
 		t.progress = d.cfg.Clock.Now()
 		return Entry{Verdict: Member, Node: m.node, Turn: t.number}
 	}

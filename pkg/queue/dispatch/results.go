@@ -73,19 +73,8 @@ func (d *Dispatcher) chargeTurn(t *turn) {
 		d.cycle.inVain = true
 		return
 	}
-	d.allowance.charge(d.cfg.Clock.Now(), d.spent(t))
-}
-
-// spent is how long the cycle has taken that got the turn on last. What the turn waited behind others' cycles is not its doing.
-func (d *Dispatcher) spent(t *turn) time.Duration {
-	since := t.planning
-	if d.cycle.turn == t.number {
-		since = d.cycle.began
-	}
-	if since.IsZero() {
-		return 0
-	}
-	return d.cfg.Clock.Since(since)
+	now := d.cfg.Clock.Now()
+	d.allowance.charge(now, d.cycle.spentOn(t, now))
 }
 
 // refuse sets a lot aside for the reason that one of its jobs was given.
@@ -198,7 +187,7 @@ func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 		d.mu.Unlock()
 		return false
 	}
-	d.finish(t.members[uid])
+	t.finish(t.members[uid], d.cfg.Clock.Now())
 	if t.open > 0 {
 		d.mu.Unlock()
 		return t.fragile
@@ -297,15 +286,6 @@ func (d *Dispatcher) end(result TurnResult) {
 	}
 }
 
-// finish takes a member off the list of those the turn waits for.
-func (d *Dispatcher) finish(m *member) {
-	if !m.done {
-		m.done = true
-		d.turn.open--
-		d.turn.progress, d.turn.nudged = d.cfg.Clock.Now(), false
-	}
-}
-
 // checkMembers drops members that no longer wait for a node: deleted, finished or bound by someone else. The turn ends
 // when none is left; a fragile one, whose members only bind together, ends at once.
 func (d *Dispatcher) checkMembers(changed []types.UID) {
@@ -314,7 +294,7 @@ func (d *Dispatcher) checkMembers(changed []types.UID) {
 	for _, uid := range changed {
 		task := d.cfg.State.Task(uid)
 		if m := t.members[uid]; m != nil && !m.done && (task == nil || task.Status != model.Pending && task.Status != model.Allocated) {
-			d.finish(m)
+			t.finish(m, d.cfg.Clock.Now())
 			gone = true
 		}
 		gone = gone || t.members == nil && uid == t.lead.UID && !t.maybeLedBy(task)
@@ -406,7 +386,7 @@ func (d *Dispatcher) fail(key model.JobKey, err error) {
 	if w == nil {
 		return
 	}
-	cost := d.spent(d.turn)
+	cost := d.cycle.spentOn(d.turn, d.cfg.Clock.Now())
 	d.chargeTurn(d.turn)
 	reason := model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)}
 	if l := w.lot; l != nil && cost > 0 {

@@ -59,6 +59,42 @@ func (t *turn) isFor(job *model.Job) bool {
 	return job.UID == t.uid && job.Min() == t.least && job.Blocked() == (model.Reason{})
 }
 
+// member is an open member of the turn; nil for any other pod, and before there is a plan. There may be no turn.
+func (t *turn) member(uid types.UID) *member {
+	if t == nil {
+		return nil
+	}
+	if m := t.members[uid]; m != nil && !m.done {
+		return m
+	}
+	return nil
+}
+
+// offered reports whether the turn has no plan yet. There may be no turn.
+func (t *turn) offered() bool { return t != nil && t.members == nil }
+
+// isOf reports whether a task, nil if it is gone, is one of the turn's job: any of them may lead it.
+func (t *turn) isOf(task *model.Task) bool { return task != nil && task.Job == t.job }
+
+// lets reports whether a pod may enter the scheduling queue for the turn. There may be no turn.
+func (t *turn) lets(uid types.UID) bool {
+	return t.member(uid) != nil || t.offered() && t.lead.UID == uid
+}
+
+// waitsFor reports whether the turn waits for the cycle of a pod to begin, unless it has begun.
+func (t *turn) waitsFor(uid types.UID) bool {
+	return t.member(uid) != nil || t.members == nil && t.planning.IsZero()
+}
+
+// finish takes a member off the list of those the turn waits for.
+func (t *turn) finish(m *member, now time.Time) {
+	if !m.done {
+		m.done = true
+		t.open--
+		t.progress, t.nudged = now, false
+	}
+}
+
 // breaksWithout reports whether the turn is over when a pod has no node, or none any more. One that has been reserved and loses its node
 // holds up nobody else, unless they only bind together.
 func (t *turn) breaksWithout(uid types.UID) bool {
@@ -71,7 +107,7 @@ func (t *turn) breaksWithout(uid types.UID) bool {
 
 // maybeLedBy reports whether a task, nil if it is gone, may lead the turn.
 func (t *turn) maybeLedBy(task *model.Task) bool {
-	return task != nil && task.Placeable() && task.Job == t.job
+	return t.isOf(task) && task.Placeable()
 }
 
 // jobs are all jobs that the turn may place.
