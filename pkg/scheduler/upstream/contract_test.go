@@ -212,7 +212,7 @@ func TestEveryMethodOfWhatIsWrappedIsDecidedOn(t *testing.T) {
 		dir, wrapper string
 		of           reflect.Type
 	}{
-		{"prequeue", "lobby", reflect.TypeFor[queue.SchedulingQueue]()},
+		{"prequeue", "prequeue", reflect.TypeFor[queue.SchedulingQueue]()},
 		{switchFiles, "Switch", reflect.TypeFor[framework.Framework]()},
 		{"../app", "recording", reflect.TypeFor[framework.Framework]()},
 		{"../../plugins/gangpreemption", "GangPreemption", reflect.TypeFor[preemption.Interface]()},

@@ -20,7 +20,7 @@ type attempts struct {
 }
 
 // comeBack takes a pod from the queue whose cycle failed, if nobody asks for it by now. One that is nominated stays, see Add.
-func (l *lobby) comeBack(logger klog.Logger, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo) {
+func (l *prequeue) comeBack(logger klog.Logger, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo) {
 	if nominating != nil && nominating.NominatedNodeName != "" {
 		return
 	}
@@ -46,7 +46,7 @@ func rejectors(status *fwk.Status) sets.Set[string] {
 }
 
 // resume has a pod that was taken from the queue go on where it was before it came back.
-func (l *lobby) resume(info *framework.QueuedPodInfo) {
+func (l *prequeue) resume(info *framework.QueuedPodInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, ok := l.tried[info.Pod.UID]

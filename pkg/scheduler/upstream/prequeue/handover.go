@@ -22,7 +22,7 @@ import (
 // handOver has turns begin and end between two scheduling cycles, and the dispatcher told of every cycle that fails. Upstream guarantees
 // that NextEntity is called between two cycles whatever became of the one before, and FailureHandler for each that failed, after the
 // reservation was taken back.
-func handOver(c *core.Core, sched *scheduler.Scheduler, l *lobby) {
+func handOver(c *core.Core, sched *scheduler.Scheduler, l *prequeue) {
 	next := sched.NextEntity
 	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		// Upstream has no other sign of leading than that it asks for its first pod.

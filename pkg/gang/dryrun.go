@@ -13,8 +13,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// whatIf is a node with units taken off it, and what the queues would hold then.
-type whatIf struct {
+// dryRun is a node with units taken off it, and what the queues would hold then.
+type dryRun struct {
 	evictor *evictor
 	class   *class
 	task    *model.Task
@@ -25,8 +25,8 @@ type whatIf struct {
 	failed  error
 }
 
-func (e *evictor) what(c *class, t *model.Task, node int) *whatIf {
-	w := &whatIf{evictor: e, class: c, task: t, node: node, info: e.attempt.overlay.at(node).Snapshot(), state: c.state}
+func (e *evictor) what(c *class, t *model.Task, node int) *dryRun {
+	w := &dryRun{evictor: e, class: c, task: t, node: node, info: e.attempt.overlay.at(node).Snapshot(), state: c.state}
 	if c.looksAround {
 		w.state = c.state.Clone()
 	}
@@ -34,7 +34,7 @@ func (e *evictor) what(c *class, t *model.Task, node int) *whatIf {
 }
 
 // take takes a unit off.
-func (w *whatIf) take(u unit) {
+func (w *dryRun) take(u unit) {
 	e := w.evictor
 	for _, v := range u.victims {
 		e.trial.Take(v)
@@ -52,7 +52,7 @@ func (w *whatIf) take(u unit) {
 }
 
 // giveBack undoes take.
-func (w *whatIf) giveBack(u unit) {
+func (w *dryRun) giveBack(u unit) {
 	e := w.evictor
 	for _, v := range u.victims {
 		e.trial.Return(v)
@@ -69,31 +69,31 @@ func (w *whatIf) giveBack(u unit) {
 	w.units = slices.DeleteFunc(w.units, func(o unit) bool { return o.victims[0].Task == u.victims[0].Task })
 }
 
-func (w *whatIf) nodeOf(r removed) fwk.NodeInfo {
+func (w *dryRun) nodeOf(r removed) fwk.NodeInfo {
 	if r.node == w.node {
 		return w.info
 	}
 	return w.evictor.attempt.overlay.at(r.node)
 }
 
-func (w *whatIf) note(err error) {
+func (w *dryRun) note(err error) {
 	if w.failed == nil {
 		w.failed = err
 	}
 }
 
 // enough reports whether the idle resources of the node, and what the queue may hold, allow the task.
-func (w *whatIf) enough() bool {
+func (w *dryRun) enough() bool {
 	return room(w.info, w.task.Request) > 0 && w.evictor.withinBudget(w.task)
 }
 
 // fits reports whether the filters allow the task.
-func (w *whatIf) fits(ctx context.Context) bool {
+func (w *dryRun) fits(ctx context.Context) bool {
 	return w.failed == nil && w.class.filterIn(ctx, w.state, w.info).IsSuccess()
 }
 
 // more takes the remaining units one by one until the filters allow the task.
-func (w *whatIf) more(ctx context.Context, units iter.Seq[unit]) bool {
+func (w *dryRun) more(ctx context.Context, units iter.Seq[unit]) bool {
 	for u := range units {
 		if w.has(u.victims[0]) || w.evictor.trial.Judge(u.victims...) != "" {
 			continue
@@ -106,7 +106,7 @@ func (w *whatIf) more(ctx context.Context, units iter.Seq[unit]) bool {
 }
 
 // empties reports whether a job that starts whole or not at all has nothing left on nodes once the unit is gone, too.
-func (w *whatIf) empties(u unit) bool {
+func (w *dryRun) empties(u unit) bool {
 	job := u.victims[0].Job
 	c := &job.Counts.ByStatus
 	left := c[model.Allocated] + c[model.Bound] + c[model.Running] - len(u.victims)
@@ -128,7 +128,7 @@ func tasksOf(job model.JobKey, units []unit) int {
 }
 
 // done undoes whatever is left.
-func (w *whatIf) done() {
+func (w *dryRun) done() {
 	for _, u := range w.units {
 		for _, v := range u.victims {
 			w.evictor.trial.Return(v)
@@ -140,7 +140,7 @@ func (w *whatIf) done() {
 
 // unitsOf makes a unit of all that a job has left for each that has lapsed, then one of each candidate that may go by itself and, with
 // wholes, after these one of all that a job has left for each of the others, in their order.
-func (w *whatIf) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] {
+func (w *dryRun) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] {
 	e := w.evictor
 	lapsed, others := e.divide(candidates)
 	return func(yield func(unit) bool) {
@@ -178,7 +178,7 @@ func (e *evictor) divide(candidates []model.Victim) (lapsed, others []model.Vict
 }
 
 // wholesOf yields a unit of all that a job has left for each of the jobs of victims, and reports whether more are wanted.
-func (w *whatIf) wholesOf(victims []model.Victim, yield func(unit) bool) bool {
+func (w *dryRun) wholesOf(victims []model.Victim, yield func(unit) bool) bool {
 	done := map[model.JobKey]bool{}
 	for _, v := range victims {
 		if done[v.Job.Key] || w.has(v) {
@@ -193,14 +193,14 @@ func (w *whatIf) wholesOf(victims []model.Victim, yield func(unit) bool) bool {
 }
 
 // has reports whether a victim is among those taken off.
-func (w *whatIf) has(v model.Victim) bool {
+func (w *dryRun) has(v model.Victim) bool {
 	return slices.ContainsFunc(w.units, func(u unit) bool {
 		return slices.ContainsFunc(u.victims, func(o model.Victim) bool { return o.Task == v.Task })
 	})
 }
 
 // wholeOf is a unit of all tasks that a job has on nodes, if each of them could be a victim.
-func (w *whatIf) wholeOf(v model.Victim) (unit, bool) {
+func (w *dryRun) wholeOf(v model.Victim) (unit, bool) {
 	e := w.evictor
 	u := unit{whole: true}
 	o := e.attempt.overlay

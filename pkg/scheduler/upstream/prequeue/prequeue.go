@@ -3,7 +3,7 @@
 
 // Package prequeue keeps batch pods out of the scheduling queue until it is their turn. Upstream's queue holds gated pods among the
 // unschedulable ones and goes through all of these at every event of a node or a bound pod: with 100,000 pods that wait, each bind
-// costs milliseconds. In the lobby a waiting pod is an entry of a map.
+// costs milliseconds. In the prequeue a waiting pod is an entry of a map.
 //
 // A pod whose cycle failed comes back here, too: the queue asks each plugin that refused it about each event. What helps its job is the
 // dispatcher's affair.
@@ -32,18 +32,18 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
-// Install puts a lobby before the queue of a scheduler that does not run yet, and has the turns of jobs handed over where pods are taken
+// Install puts a prequeue before the queue of a scheduler that does not run yet, and has the turns of jobs handed over where pods are taken
 // from the queue.
 func Install(c *core.Core, sched *scheduler.Scheduler) {
-	l := newLobby(sched.SchedulingQueue, c.Holds)
+	l := newPrequeue(sched.SchedulingQueue, c.Holds)
 	l.seen, l.pods = c.Dispatcher.Seen, c.Pods()
 	sched.SchedulingQueue = l
 	c.ActivateBy(l.offer)
 	handOver(c, sched, l)
 }
 
-// lobby is a scheduling queue whose batch pods wait in front of it.
-type lobby struct {
+// prequeue is a scheduling queue whose batch pods wait in front of it.
+type prequeue struct {
 	queue.SchedulingQueue
 	// holds reports whether a pod is to wait. It must be decided before Activate is called for a pod.
 	holds func(*corev1.Pod) bool
@@ -60,7 +60,7 @@ type lobby struct {
 	tried map[types.UID]attempts
 }
 
-// entry is a pod in the lobby.
+// entry is a pod in the prequeue.
 type entry struct {
 	pod *corev1.Pod
 	// refused: its last cycle failed. The plugins in by refused it.
@@ -68,8 +68,8 @@ type entry struct {
 	by      sets.Set[string]
 }
 
-func newLobby(inner queue.SchedulingQueue, holds func(*corev1.Pod) bool) *lobby {
-	return &lobby{
+func newPrequeue(inner queue.SchedulingQueue, holds func(*corev1.Pod) bool) *prequeue {
+	return &prequeue{
 		SchedulingQueue: inner, holds: holds, seen: func(types.UID) {},
 		gated: schedulermetrics.NewGatedEntitiesRecorder(), refused: schedulermetrics.NewUnschedulableEntitiesRecorder(),
 		waiting: map[types.UID]*entry{}, tried: map[types.UID]attempts{},
@@ -84,7 +84,7 @@ func (onePod) Type() fwk.EntityKeyType { return fwk.PodKeyType }
 
 // Add implements queue.SchedulingQueue. Nominated pods go to the queue, which tells the filters of them, and so do those that the queue
 // keeps in groups, or has for a resize.
-func (l *lobby) Add(ctx context.Context, pod *corev1.Pod) {
+func (l *prequeue) Add(ctx context.Context, pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.takes(pod) {
@@ -95,13 +95,13 @@ func (l *lobby) Add(ctx context.Context, pod *corev1.Pod) {
 	l.put(&entry{pod: pod})
 }
 
-// takes reports whether a pod is to wait in the lobby.
-func (l *lobby) takes(pod *corev1.Pod) bool {
+// takes reports whether a pod is to wait in the prequeue.
+func (l *prequeue) takes(pod *corev1.Pod) bool {
 	return pod.Status.NominatedNodeName == "" && pod.Spec.SchedulingGroup == nil && pod.Spec.NodeName == "" && l.holds(pod)
 }
 
 // put has a pod wait. The lock is held.
-func (l *lobby) put(e *entry) {
+func (l *prequeue) put(e *entry) {
 	l.take(e.pod.UID)
 	l.count(e).Add(onePod{})
 	for plugin := range e.by {
@@ -112,7 +112,7 @@ func (l *lobby) put(e *entry) {
 }
 
 // count returns the metric that a pod is counted in.
-func (l *lobby) count(e *entry) schedulermetrics.MetricRecorder {
+func (l *prequeue) count(e *entry) schedulermetrics.MetricRecorder {
 	if e.refused {
 		return l.refused
 	}
@@ -120,7 +120,7 @@ func (l *lobby) count(e *entry) schedulermetrics.MetricRecorder {
 }
 
 // recall puts a pod back that was taken from the queue and has no part in a turn.
-func (l *lobby) recall(logger klog.Logger, pod *corev1.Pod) {
+func (l *prequeue) recall(logger klog.Logger, pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.SchedulingQueue.Done(pod.UID)
@@ -134,13 +134,13 @@ func (l *lobby) recall(logger klog.Logger, pod *corev1.Pod) {
 }
 
 // offer moves pods to the active queue, and tells which of them are not there then.
-func (l *lobby) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
+func (l *prequeue) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
 	named := make(map[string]*corev1.Pod, len(pods))
 	for _, pod := range pods {
 		named[pod.Namespace+"/"+pod.Name] = pod
 	}
 	l.Activate(logger, named)
-	// What changes the queue's pods comes through the lobby: updates, and events that have gates looked at again.
+	// What changes the queue's pods comes through the prequeue: updates, and events that have gates looked at again.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var standings []dispatch.Standing
@@ -158,8 +158,8 @@ func (l *lobby) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standin
 	return standings
 }
 
-// take takes a pod out of the lobby if it is there. The lock is held.
-func (l *lobby) take(uid types.UID) {
+// take takes a pod out of the prequeue if it is there. The lock is held.
+func (l *prequeue) take(uid types.UID) {
 	e := l.waiting[uid]
 	if e == nil {
 		return
@@ -171,8 +171,8 @@ func (l *lobby) take(uid types.UID) {
 	}
 }
 
-// Activate implements queue.SchedulingQueue. A pod from the lobby comes as the informer last had it.
-func (l *lobby) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
+// Activate implements queue.SchedulingQueue. A pod from the prequeue comes as the informer last had it.
+func (l *prequeue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ctx := klog.NewContext(context.Background(), logger)
@@ -192,12 +192,12 @@ func (l *lobby) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 }
 
 // inFlight reports whether a pod was taken from the queue and is not back.
-func (l *lobby) inFlight(uid types.UID) bool {
+func (l *prequeue) inFlight(uid types.UID) bool {
 	return slices.ContainsFunc(l.SchedulingQueue.InFlightPods(), func(p *corev1.Pod) bool { return p.UID == uid })
 }
 
 // Update implements queue.SchedulingQueue.
-func (l *lobby) Update(ctx context.Context, before, after *corev1.Pod) {
+func (l *prequeue) Update(ctx context.Context, before, after *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.waiting[before.UID]
@@ -214,7 +214,7 @@ func (l *lobby) Update(ctx context.Context, before, after *corev1.Pod) {
 }
 
 // Delete implements queue.SchedulingQueue.
-func (l *lobby) Delete(logger klog.Logger, pod *corev1.Pod) {
+func (l *prequeue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.take(pod.UID)
@@ -223,19 +223,19 @@ func (l *lobby) Delete(logger klog.Logger, pod *corev1.Pod) {
 }
 
 // MoveAllToActiveOrBackoffQueue implements queue.SchedulingQueue. It may change by which plugin a pod is held.
-func (l *lobby) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, preCheck queue.PreEnqueueCheck) {
+func (l *prequeue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, preCheck queue.PreEnqueueCheck) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, preCheck)
 }
 
 // PendingPods implements queue.SchedulingQueue.
-func (l *lobby) PendingPods() ([]*corev1.Pod, string) {
+func (l *prequeue) PendingPods() ([]*corev1.Pod, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pods, summary := l.SchedulingQueue.PendingPods()
 	for _, e := range l.waiting {
 		pods = append(pods, e.pod)
 	}
-	return pods, fmt.Sprintf("%s; %d wait in the lobby", summary, len(l.waiting))
+	return pods, fmt.Sprintf("%s; %d wait in the prequeue", summary, len(l.waiting))
 }

@@ -45,8 +45,8 @@ func (g *gate) holds(pod *corev1.Pod) bool {
 	return pod.Spec.SchedulerName == batch && !g.open[pod.UID]
 }
 
-// queues returns upstream's queue behind a gate, and the same one behind a lobby, too. Only listed pods can be nominated.
-func (g *gate) queues(ctx context.Context, listed ...runtime.Object) (bare queue.SchedulingQueue, fronted *lobby) {
+// queues returns upstream's queue behind a gate, and the same one behind a prequeue, too. Only listed pods can be nominated.
+func (g *gate) queues(ctx context.Context, listed ...runtime.Object) (bare queue.SchedulingQueue, fronted *prequeue) {
 	schedulermetrics.Register()
 	first := func(a, b fwk.QueuedEntityInfo) bool {
 		return a.(*framework.QueuedPodInfo).Pod.Name < b.(*framework.QueuedPodInfo).Pod.Name
@@ -59,7 +59,7 @@ func (g *gate) queues(ctx context.Context, listed ...runtime.Object) (bare queue
 		return queue.NewTestQueueWithObjects(ctx, first, listed, queue.WithQueueingHintMapPerProfile(hints),
 			queue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{batch: {g.Name(): g}}))
 	}
-	return newQueue(), newLobby(newQueue(), g.holds)
+	return newQueue(), newPrequeue(newQueue(), g.holds)
 }
 
 func newPod(name, version, scheduler string) *corev1.Pod {
@@ -95,7 +95,7 @@ func TestPodsWaitOutsideOfTheQueue(t *testing.T) {
 	if diff := cmp.Diff([]string{"held 1", "nominated 1", "plain 1"}, seen(all)); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}
-	if want := "activeQ:1; backoffQ:0; unschedulableEntities:1; 1 wait in the lobby"; summary != want {
+	if want := "activeQ:1; backoffQ:0; unschedulableEntities:1; 1 wait in the prequeue"; summary != want {
 		t.Errorf("summary is %q, want %q", summary, want)
 	}
 	if len(l.NominatedPodsForNode("n")) != 1 {
@@ -120,8 +120,8 @@ func TestANominationIsKnownToTheQueue(t *testing.T) {
 	}
 }
 
-// TestTheLobbyChangesNothing: whatever happens, the same pods in the same versions are active and pending with a lobby as without.
-func TestTheLobbyChangesNothing(t *testing.T) {
+// TestThePrequeueChangesNothing: whatever happens, the same pods in the same versions are active and pending with a prequeue as without.
+func TestThePrequeueChangesNothing(t *testing.T) {
 	ctx, logger := t.Context(), klog.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		g := &gate{open: map[types.UID]bool{}}
@@ -173,7 +173,7 @@ func TestTheLobbyChangesNothing(t *testing.T) {
 				both(func(q queue.SchedulingQueue) { tried = append(tried, g.fail(t, q, shut, bound)) })
 				refused[types.UID(tried[0].Pod)] = true
 				if tried[0] != tried[1] {
-					t.Fatalf("tried %+v without a lobby, and %+v with one", tried[0], tried[1])
+					t.Fatalf("tried %+v without a prequeue, and %+v with one", tried[0], tried[1])
 				}
 			},
 			"activate": func(t *rapid.T) {
@@ -191,12 +191,12 @@ func TestTheLobbyChangesNothing(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				if diff := cmp.Diff(seen(bare.PodsInActiveQ()), seen(fronted.PodsInActiveQ())); diff != "" {
-					t.Fatalf("active pods differ (-without +with a lobby):\n%s", diff)
+					t.Fatalf("active pods differ (-without +with a prequeue):\n%s", diff)
 				}
 				want, _ := bare.PendingPods()
 				got, _ := fronted.PendingPods()
 				if diff := cmp.Diff(seen(want), seen(got)); diff != "" {
-					t.Fatalf("pending pods differ (-without +with a lobby):\n%s", diff)
+					t.Fatalf("pending pods differ (-without +with a prequeue):\n%s", diff)
 				}
 			},
 		})
@@ -217,7 +217,7 @@ func (g *gate) fail(t *rapid.T, q queue.SchedulingQueue, shut, bound bool) attem
 		t.Fatal(err)
 	}
 	info := entity.(*framework.QueuedPodInfo)
-	fronted, isFronted := q.(*lobby)
+	fronted, isFronted := q.(*prequeue)
 	if isFronted {
 		fronted.resume(info)
 	}
@@ -254,7 +254,7 @@ func TestAPodWhoseCycleFailedWaitsOutsideOfTheQueue(t *testing.T) {
 		}
 		return v
 	}
-	refuse := func(t *testing.T, q *lobby, g *gate, nominating *fwk.NominatingInfo, meanwhile func(*corev1.Pod)) {
+	refuse := func(t *testing.T, q *prequeue, g *gate, nominating *fwk.NominatingInfo, meanwhile func(*corev1.Pod)) {
 		t.Helper()
 		entity, err := q.Pop(logger)
 		if err != nil {
@@ -274,14 +274,14 @@ func TestAPodWhoseCycleFailedWaitsOutsideOfTheQueue(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		nominating *fwk.NominatingInfo
-		meanwhile  func(*lobby, *gate, *corev1.Pod)
+		meanwhile  func(*prequeue, *gate, *corev1.Pod)
 		outside    bool
 	}{
 		"it waits outside":   {outside: true},
 		"it is nominated":    {nominating: &fwk.NominatingInfo{NominatedNodeName: "n", NominatingMode: fwk.ModeOverride}},
-		"a turn asks for it": {meanwhile: func(_ *lobby, g *gate, p *corev1.Pod) { g.open[p.UID] = true }},
-		"it is gone":         {meanwhile: func(l *lobby, _ *gate, p *corev1.Pod) { l.Delete(logger, p) }},
-		"it was replaced": {meanwhile: func(l *lobby, g *gate, p *corev1.Pod) {
+		"a turn asks for it": {meanwhile: func(_ *prequeue, g *gate, p *corev1.Pod) { g.open[p.UID] = true }},
+		"it is gone":         {meanwhile: func(l *prequeue, _ *gate, p *corev1.Pod) { l.Delete(logger, p) }},
+		"it was replaced": {meanwhile: func(l *prequeue, g *gate, p *corev1.Pod) {
 			l.Delete(logger, p)
 			other := p.DeepCopy()
 			other.UID = "other"
@@ -331,12 +331,12 @@ func TestAPodWhoseCycleFailedWaitsOutsideOfTheQueue(t *testing.T) {
 	}
 }
 
-// BenchmarkBound is what a bound pod costs while others wait: upstream's queue behind a gate, and behind a lobby.
+// BenchmarkBound is what a bound pod costs while others wait: upstream's queue behind a gate, and behind a prequeue.
 func BenchmarkBound(b *testing.B) {
 	for _, waiting := range []int{1000, 100000} {
 		g := &gate{open: map[types.UID]bool{}}
 		bare, fronted := g.queues(b.Context())
-		for name, q := range map[string]queue.SchedulingQueue{"gate": bare, "lobby": fronted} {
+		for name, q := range map[string]queue.SchedulingQueue{"gate": bare, "prequeue": fronted} {
 			for i := range waiting {
 				q.Add(b.Context(), newPod(strconv.Itoa(i), "1", batch))
 			}
