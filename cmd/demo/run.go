@@ -75,10 +75,8 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	seen.look(func(h *history.History) { fmt.Print(summary(h.Starts(), verdict)) })
-	if o.record != "" {
-		if err := seen.record(o.record); err != nil {
-			return err
-		}
+	if err := seen.record(o.record); err != nil {
+		return err
 	}
 	if o.keep {
 		fmt.Printf(keepText, s.cluster.Kubeconfig, s.scheduler.LogFile)

@@ -37,8 +37,11 @@ func (o *observer) look(read func(*history.History)) {
 	read(o.history)
 }
 
-// record writes what became of every pod to a file.
+// record writes what became of every pod to a file, if one is named.
 func (o *observer) record(file string) error {
+	if file == "" {
+		return nil
+	}
 	var record history.Record
 	o.look(func(h *history.History) { record = h.Record(time.Now()) })
 	text, err := json.MarshalIndent(record, "", "  ")
