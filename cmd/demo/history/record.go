@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Record is what became of every pod. Times are milliseconds since the beginning.
+// Record tells when each pod was created, bound and ended. Times are milliseconds since the demo began.
 type Record struct {
 	// Until is when the record was made.
 	Until     int64   `json:"until"`

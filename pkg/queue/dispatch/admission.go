@@ -63,7 +63,7 @@ type admissions struct {
 	freed uint64
 }
 
-// host is what admissions need of the dispatcher.
+// host is the part of the dispatcher that admissions call.
 type host interface {
 	// join lets a job have turns, and leave takes them away.
 	join(w *waiting)

@@ -13,8 +13,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 )
 
-// compareJobs is the whole order of the jobs of a queue, negative when a goes first. A gang of which some, but too few,
-// members hold nodes is completed before any new job starts; then the policies decide.
+// compareJobs is the whole order of the jobs of a queue, negative when a goes first. Gangs that hold nodes for too few members come before
+// all others. Then the policies decide.
 func compareJobs(policies *policy.Set, a, b *waiting) int {
 	if a.partial != b.partial {
 		if a.partial {
@@ -36,7 +36,7 @@ type line struct {
 	lineKey
 	// account is the queue's, as of when the line was last active.
 	account *account.Queue
-	// ready are the lots of which a job may have a turn, retries those of which one may have it within the allowance.
+	// ready are the lots whose jobs may have turns. The jobs of retries may have them only while the allowance lasts.
 	ready, retries *heap.Heap[*lot]
 	// at is the place among the lines in which a lot is ready, -1 when none is.
 	at int
@@ -47,20 +47,21 @@ func newLine(key lineKey, policies *policy.Set) *line {
 	return &line{lineKey: key, at: -1, ready: heap.New(before), retries: heap.New(before)}
 }
 
-// backlog is the lots: those of which a job may have a turn in the lines of their queues, the others aside. All methods are called with the
-// dispatcher's lock held.
+// backlog has all lots. Those that may have turns stand in the lines of their queues, the others are set aside. All methods are called with
+// the dispatcher's lock held.
 type backlog struct {
 	policies *policy.Set
 	lots     map[lotKey]*lot
-	// lines are the queues' lots, those of guests by themselves, active those lines of which a lot is ready, others a copy that is sorted.
+	// lines has one line for each queue, and one for its guests. A line is active while one of its lots may have a turn. Others is a copy
+	// of the active lines, for sorting.
 	lines          map[lineKey]*line
 	active, others []*line
 	// aside are the lots that have no turns, by what they wait for.
 	aside [held + 1]lotSet
 	// partial are the jobs that go before others because they are partial.
 	partial map[*waiting]bool
-	// pass numbers the passes: in each, every lot that was woken in vain before has at most one turn, within the allowance. Retries is
-	// how many have it before them, and retrying whether the allowance has time left.
+	// pass numbers the passes. In each pass a lot that was woken in vain before has at most one turn, and only while the allowance lasts.
+	// Retries counts the lots that still have theirs before them. Retrying: the allowance has time left.
 	pass     uint64
 	retries  int
 	retrying bool
@@ -80,7 +81,7 @@ func (b *backlog) reset(policies *policy.Set) {
 	b.aside = [held + 1]lotSet{postponed: {}, parked: {}, held: {}}
 }
 
-// put puts a job into a lot, which is there then, and returns it.
+// put puts a job into a lot and returns the lot. If there is none yet, put makes it.
 func (b *backlog) put(w *waiting, key lotKey) *lot {
 	l := b.lots[key]
 	if l == nil {
@@ -101,7 +102,7 @@ func (b *backlog) put(w *waiting, key lotKey) *lot {
 	return l
 }
 
-// remove takes a job out of its lot. It returns the lot if that was its last job: it is gone then.
+// remove takes a job out of its lot. If that was the last job, the lot is gone, and remove returns it.
 func (b *backlog) remove(w *waiting) (gone *lot) {
 	l := w.lot
 	w.lot = nil
@@ -120,7 +121,7 @@ func (b *backlog) remove(w *waiting) (gone *lot) {
 	return nil
 }
 
-// rerank calls change, by which the job's place in the order may become another.
+// rerank calls change, which may move the job in the order.
 func (b *backlog) rerank(w *waiting, change func()) {
 	l := w.lot
 	ready := l != nil && b.unready(l)
@@ -186,7 +187,7 @@ func (b *backlog) retriesLeft() bool { return b.retries > 0 || len(b.aside[postp
 // empty reports whether there is no lot to which a turn could be given, or lent.
 func (b *backlog) empty() bool { return len(b.active) == 0 && len(b.aside[held]) == 0 }
 
-// queues counts the queues of which a job may have a turn.
+// queues counts the queues that have a job for a turn. Guests do not count.
 func (b *backlog) queues() int {
 	n := 0
 	for _, l := range b.active {
@@ -197,7 +198,7 @@ func (b *backlog) queues() int {
 	return n
 }
 
-// rebook has the lines go by the queues' accounts as they are now.
+// rebook gives each line the account that its queue has now.
 func (b *backlog) rebook() {
 	for _, line := range b.active {
 		line.account = b.policies.Book().Queue(line.queue)
