@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
@@ -36,6 +37,8 @@ type GangPreemption struct {
 	parts Parts
 	// done is closed when the scheduler ends.
 	done <-chan struct{}
+	// asking reports whether the API server is being asked to delete pods for a preemptor.
+	asking func(preemptor types.UID) bool
 	// cycle is what the preemption that is on goes by; nil between two. There is one at a time: all scheduling cycles are one goroutine's.
 	cycle atomic.Pointer[cycle]
 }
@@ -74,7 +77,7 @@ func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plu
 		if err != nil {
 			return nil, fmt.Errorf("building upstream's preemption: %w", err)
 		}
-		pl := &GangPreemption{DefaultPreemption: upstream, parts: parts, done: ctx.Done()}
+		pl := &GangPreemption{DefaultPreemption: upstream, parts: parts, done: ctx.Done(), asking: upstream.Executor.IsPodRunningPreemption}
 		upstream.IsEligiblePod, upstream.MoreImportantVictim = pl.eligible, pl.moreImportant
 		// Who was chosen is learned from the search itself.
 		upstream.Evaluator.PluginName, upstream.Evaluator.Interface = Name, pl
@@ -94,7 +97,7 @@ func (pl *GangPreemption) PostFilter(ctx context.Context, state fwk.CycleState, 
 	result, status := pl.DefaultPreemption.PostFilter(ctx, state, pod, m)
 	if status.IsSuccess() && result != nil && result.NominatingInfo != nil {
 		if victims := c.victims[result.NominatedNodeName]; len(victims) > 0 {
-			pl.leave(victims)
+			pl.leave(pod.UID, victims)
 		}
 	}
 	return result, status

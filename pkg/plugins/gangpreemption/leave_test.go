@@ -16,11 +16,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// TestWhoIsPreemptedLeavesAtOnce: before the API server says so, and not for long if it never does.
+// TestWhoIsPreemptedLeavesAtOnce: before the API server says so, for as long as it is being asked, and not for long after that if it never does.
 func TestWhoIsPreemptedLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := model.NewState()
-		pl := &GangPreemption{parts: Parts{State: state, Clock: clock.RealClock{}}, done: t.Context().Done()}
+		answered := time.Now().Add(time.Minute)
+		pl := &GangPreemption{
+			parts: Parts{State: state, Clock: clock.RealClock{}}, done: t.Context().Done(),
+			asking: func(preemptor types.UID) bool { return preemptor == "p" && time.Now().Before(answered) },
+		}
 		state.AddScheduler("volcano")
 		for _, name := range []types.UID{"a", "b"} {
 			state.UpsertPod(&corev1.Pod{
@@ -35,12 +39,14 @@ func TestWhoIsPreemptedLeavesAtOnce(t *testing.T) {
 				t.Errorf("the pods are %s and %s, want %s and %s", x, y, a, b)
 			}
 		}
-		pl.leave([]types.UID{"a", "b", "nobody's"})
+		pl.leave("p", []types.UID{"a", "b", "nobody's"})
 		want(model.Releasing, model.Releasing)
 		leaving := state.Task("a").Pod.DeepCopy()
 		leaving.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		state.UpsertPod(leaving)
-		time.Sleep(preemptedWithin + time.Millisecond)
+		time.Sleep(time.Minute)
+		want(model.Releasing, model.Releasing)
+		time.Sleep(2*preemptedWithin + time.Millisecond)
 		want(model.Releasing, model.Running)
 	})
 }
