@@ -17,6 +17,8 @@ const (
 	mostExams = 4
 	// prompted is how long who fits may take: a pod that failed rests for 10 s.
 	prompted = 30 * time.Second
+	// rested is how long who fits has for room that became free by itself; mostRest how long that may go on: jobs that end run for two minutes.
+	rested, mostRest = 12 * time.Second, 5 * time.Minute
 )
 
 // examinee is a job that waits.
@@ -46,7 +48,7 @@ func (e *examinee) before(o *examinee) bool {
 // takes a cluster that has come to rest, and a configuration in which nothing but priority and age decides.
 func (p *playing) exam(began time.Time) string {
 	for n := range mostExams {
-		if failure := p.await(began, func() bool { return !p.world.passing() }); failure != "" {
+		if failure := p.rest(began); failure != "" {
 			return failure
 		}
 		first, others := p.world.examinees()
@@ -82,6 +84,20 @@ func (w *world) overtaken(first *examinee, others []*examinee) string {
 		}
 	}
 	return complaint
+}
+
+// rest lets time pass until no pod has left a node, nor is about to, for a while: what has left just now is for whoever fits into that.
+func (p *playing) rest(began time.Time) string {
+	since := time.Now()
+	for end := since.Add(mostRest); time.Now().Before(end) && time.Since(since) < rested; {
+		if failure := p.step(began); failure != "" {
+			return failure
+		}
+		if p.world.passing() {
+			since = time.Now()
+		}
+	}
+	return ""
 }
 
 // await lets time pass until something is so, or whoever fits had the time to be placed.
