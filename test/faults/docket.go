@@ -190,12 +190,13 @@ func (d *docket) forgive() {
 	d.agreed = slices.DeleteFunc(d.agreed, drop)
 }
 
-// inVain says which eviction has come to nothing; empty if none has.
+// inVain says which eviction has come to nothing, though nobody keeps its job off nodes for ever; empty if none has.
 func (d *docket) inVain() string {
-	if len(d.open) == 0 {
+	i := slices.IndexFunc(d.open, func(t taking) bool { return !d.w.refusesForEver(t.job) })
+	if i < 0 {
 		return ""
 	}
-	t := d.open[0]
+	t := d.open[i]
 	return fmt.Sprintf("pod %s was evicted (%s) for %s, which has got nothing by it", t.pod, t.action, t.job)
 }
 

@@ -176,6 +176,8 @@ func draw(seed uint64) *scenario {
 		return drawCapped(seed)
 	case seed%32 == 11:
 		return drawBusy(seed)
+	case seed%32 == 27:
+		return drawContested(seed)
 	}
 	return drawMixed(seed)
 }
@@ -185,6 +187,13 @@ func secondsBetween(r *rand.Rand, from, to int) duration {
 	return duration(time.Duration(from*1000+r.IntN((to-from)*1000)) * time.Millisecond)
 }
 
+// within draws times up to a given one, to the millisecond.
+func within(r *rand.Rand) func(most time.Duration) duration {
+	return func(most time.Duration) duration {
+		return duration(time.Duration(r.Int64N(int64(most))).Round(time.Millisecond))
+	}
+}
+
 // drawMixed has each seed draw its own mix: most of them have a few kinds of trouble, and not all.
 func drawMixed(seed uint64) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
@@ -192,9 +201,7 @@ func drawMixed(seed uint64) *scenario {
 	for i := range 2 + r.IntN(4) {
 		s.Nodes = append(s.Nodes, node{Name: fmt.Sprintf("node-%d", i), Cores: 2 + r.IntN(7)})
 	}
-	at := func(most time.Duration) duration {
-		return duration(time.Duration(r.Int64N(int64(most))).Round(time.Millisecond))
-	}
+	at := within(r)
 	for i := range 1 + r.IntN(7) {
 		size := 1 + r.IntN(6)
 		j := job{
@@ -234,7 +241,7 @@ func drawMixed(seed uint64) *scenario {
 		s.Faults = append(s.Faults, o)
 	}
 	if s.Drowsy = r.IntN(3) == 0; s.Drowsy {
-		s.aim(r)
+		s.aim(r, amidst...)
 	}
 	return s
 }
@@ -326,15 +333,15 @@ func (s *scenario) drawEvents(r *rand.Rand, kinds []string, at func(time.Duratio
 	}
 }
 
-// aim has half of what happens, and a fault, wait until the scheduler is in the middle of something.
-func (s *scenario) aim(r *rand.Rand) {
+// aim has half of what happens, and a fault or two, wait until the scheduler is in the middle of something: at one of some moments.
+func (s *scenario) aim(r *rand.Rand, moments ...string) {
 	for i := range s.Events {
 		if r.IntN(2) == 0 {
-			s.Events[i].In = amidst[r.IntN(len(amidst))]
+			s.Events[i].In = moments[r.IntN(len(moments))]
 		}
 	}
 	for range r.IntN(3) {
-		s.Faults = append(s.Faults, outage{In: amidst[r.IntN(len(amidst))], Nth: r.IntN(3), Kind: failures[r.IntN(len(failures))]})
+		s.Faults = append(s.Faults, outage{In: moments[r.IntN(len(moments))], Nth: r.IntN(3), Kind: failures[r.IntN(len(failures))]})
 	}
 }
 
