@@ -28,7 +28,7 @@ func (d *Dispatcher) mayAppeal(l *lot, borrowing bool) bool {
 		return d.cfg.Evicts && !l.key.guest
 	}
 	l.starving = d.starving(job)
-	return l.starving && !d.tooSoon(*l.lastAppeal(borrowing)) && len(d.mayEvict(job)) > 0
+	return l.starving && !d.newVictims.tooSoon(*l.lastAppeal(borrowing), d.cfg.Clock.Now()) && len(d.mayEvict(job)) > 0
 }
 
 // starving reports whether others may be evicted for a job as far as its own state goes: the policies say so, or it is the broken gang that
@@ -50,17 +50,6 @@ func (d *Dispatcher) mayEvict(job *model.Job) []config.Action {
 	return may
 }
 
-// tooSoon reports whether the last search for victims was just now, and has starving lots looked at again when the next may
-// be.
-func (d *Dispatcher) tooSoon(last time.Time) bool {
-	again := last.Add(appealPause)
-	if !again.After(d.cfg.Clock.Now()) {
-		return false
-	}
-	d.newVictims.lookAt(again)
-	return true
-}
-
 // newVictims is whether there may be new victims for those who wait for some: somebody runs who did not, somebody is protected less, or a queue is
 // due more than before or another less, which decides who may be evicted for whom. All methods are called with the dispatcher's lock held.
 type newVictims struct {
@@ -71,10 +60,21 @@ type newVictims struct {
 	loosened uint64
 }
 
-// note takes in what happened.
-func (n *newVictims) note(events model.Event, loosened uint64) {
+// note takes in what happened, where somebody may be evicted at all.
+func (n *newVictims) note(events model.Event, loosened uint64, evicts bool) {
 	const helpful = model.PodPlaced | model.PodStarted | model.ProtectionChanged
-	n.there = n.there || events&helpful != 0 || n.loosened != loosened
+	n.there = n.there || evicts && (events&helpful != 0 || n.loosened != loosened)
+	n.loosened = loosened
+}
+
+// tooSoon reports whether the last search for victims was just now, and has it looked at again when the next may be.
+func (n *newVictims) tooSoon(last, now time.Time) bool {
+	again := last.Add(appealPause)
+	if !again.After(now) {
+		return false
+	}
+	n.lookAt(again)
+	return true
 }
 
 // lookAt has it looked at, not before a time.
@@ -91,16 +91,6 @@ func (n *newVictims) due(now time.Time) bool {
 	}
 	n.there, n.next = false, now.Add(appealPause)
 	return true
-}
-
-// stir reports whether lots are to be looked at for which there may be new victims.
-func (d *Dispatcher) stir(now time.Time) bool {
-	loosened := d.cfg.Policies.Book().Loosened()
-	if d.cfg.Evicts {
-		d.newVictims.note(d.events, loosened)
-	}
-	d.newVictims.loosened = loosened
-	return d.newVictims.due(now)
 }
 
 // Appeal is what a turn that is about to be refused may do.
@@ -131,8 +121,8 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 	if d.cfg.Policies.Starving(job) {
 		a.None = d.cfg.Policies.WhyNone(job)
 	}
-	if last := l.lastAppeal(d.turn.borrowing); !d.tooSoon(*last) {
-		*last = d.cfg.Clock.Now()
+	if last, now := l.lastAppeal(d.turn.borrowing), d.cfg.Clock.Now(); !d.newVictims.tooSoon(*last, now) {
+		*last = now
 		a.Actions = d.mayEvict(job)
 	}
 	return a

@@ -126,7 +126,7 @@ func (d *Dispatcher) conclude() {
 		d.fail(t.job, fmt.Errorf("the scheduling cycle of pod %s ended without a verdict", uid))
 		d.end(TurnErrored)
 	case t.member(uid) != nil:
-		d.rest(t.job, 0)
+		d.setbacks.failed(t.job, 0)
 		d.end(TurnBroken)
 	}
 }
@@ -145,7 +145,7 @@ func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
 		d.fail(job, err)
 		d.end(TurnErrored)
 	default:
-		d.note(job, err)
+		d.setbacks.explain(job, err)
 	}
 	d.mu.Unlock()
 	d.proceed()
@@ -253,7 +253,7 @@ const (
 func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 	activate, over := d.turn.nudge(&d.cycle, d.cfg.Clock.Now())
 	if over {
-		d.rest(d.turn.job, 0)
+		d.setbacks.failed(d.turn.job, 0)
 		d.end(TurnBroken)
 		return nil, 0
 	}

@@ -21,15 +21,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// The times of the dispatcher.
-const (
-	// firstBackoff and lastBackoff bound how long a job rests after an attempt that ended in an error; it doubles.
-	firstBackoff = 100 * time.Millisecond
-	lastBackoff  = 10 * time.Second
-	// chargedPart is how many times as long as a failed attempt took its job rests at least: such attempts take a twentieth of the time.
-	chargedPart = 19
-)
-
 // mostRepeats is how many turns in a row a job may repeat before others: some milliseconds. While the watch of pods is broken, each has the
 // API server told once more that the pod waits.
 const mostRepeats = 10
@@ -108,14 +99,14 @@ type Dispatcher struct {
 	// roomy: the last turn was for most room.
 	roomy      bool
 	admissions admissions
-	// stalling are lots that nodes refuse, in the order of since when, but for those that have stalled by now.
-	stalling []stalling
+	stalls     stalls
 	// nodes are the totals of the nodes when these last changed.
 	nodes  model.Totals
 	alarms alarms
-	// queues are the queues that changed, bars what was last found to keep whole queues from turns.
+	// queues are the queues that changed.
 	queues map[string]bool
-	bars   map[string]model.Reason
+	bars   bars
+	limits limits
 	turn   *turn
 	turns  uint64
 	// paused is until when no turn begins.
@@ -130,10 +121,9 @@ type Dispatcher struct {
 	changed    map[model.JobKey]bool
 	events     model.Event
 	newVictims newVictims
-	// setbacks are jobs that failed and of which no pod was bound since.
-	setbacks map[model.JobKey]setback
-	broken   brokenGangs
-	outbox   outbox
+	setbacks   setbacks
+	broken     brokenGangs
+	outbox     outbox
 	// booked are the jobs that the accounts have, before Run.
 	booked map[model.JobKey]bool
 }
@@ -141,20 +131,29 @@ type Dispatcher struct {
 // New returns a dispatcher that hands out no turns before Run.
 func New(cfg Config) *Dispatcher {
 	d := &Dispatcher{
-		cfg:      cfg,
-		signal:   make(chan struct{}, 1),
-		jobs:     map[model.JobKey]*waiting{},
-		backlog:  newBacklog(cfg.Policies),
-		changed:  map[model.JobKey]bool{},
-		booked:   map[model.JobKey]bool{},
-		setbacks: map[model.JobKey]setback{},
-		rooms:    newRooms(cfg.State, cfg.Checks),
-		absence:  newAbsence(), urgent: map[types.UID]bool{},
-		alarms: newAlarms(), queues: map[string]bool{}, bars: map[string]model.Reason{},
+		cfg:     cfg,
+		signal:  make(chan struct{}, 1),
+		jobs:    map[model.JobKey]*waiting{},
+		backlog: newBacklog(cfg.Policies),
+		changed: map[model.JobKey]bool{},
+		booked:  map[model.JobKey]bool{},
+		rooms:   newRooms(cfg.State, cfg.Checks),
+		absence: newAbsence(), urgent: map[types.UID]bool{},
+		alarms: newAlarms(), queues: map[string]bool{},
 	}
+	d.limits, d.stalls, d.bars = limits{&d.cfg}, stalls{cfg: &d.cfg}, bars{&d.cfg, &d.outbox, map[string]model.Reason{}}
+	d.setbacks = newSetbacks(&d.cfg, d.setBack)
 	d.broken = newBrokenGangs(&d.cfg, d.alarms, &d.outbox)
 	d.admissions = newAdmissions(&d.cfg, &d.outbox, d)
 	return d
+}
+
+// setBack takes in that a job has a setback, another one or none any more.
+func (d *Dispatcher) setBack(key model.JobKey, now setback) {
+	if w := d.jobs[key]; w != nil {
+		w.setback = now
+	}
+	d.changed[key] = true
 }
 
 // Notify tells the dispatcher what changed in the model. Before Run nothing of it is kept: then all is looked at.
@@ -291,7 +290,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	d.noteLot(t, job)
 	entry := Entry{
 		Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,
-		Budget: d.budgetFor(job, t.borrowing), NodesFirst: t.nodesFirst, Followers: d.followers(t),
+		Budget: d.limits.budget(job, t.borrowing), NodesFirst: t.nodesFirst, Followers: d.followers(t),
 	}
 	t.followers = nil
 	for _, f := range entry.Followers {

@@ -19,36 +19,59 @@ import (
 // The same goes at once for a job that has failed, because the API server refuses to bind its pods for instance, until one of its pods is
 // bound: it still has its turns before any guest, and whoever waited for it would wait as often as it fails.
 
-// stalling is a lot that nodes refuse, and since when.
-type stalling struct {
+// stall is a lot that nodes refuse, and since when.
+type stall struct {
 	lot   *lot
 	since time.Time
 }
 
-// noteRefused notes that nodes have refused a lot.
-func (d *Dispatcher) noteRefused(l *lot, reason model.Reason) {
-	if !reason.FromNodes || l.key.guest || !l.refusedSince.IsZero() || d.cfg.StalledAfter == 0 {
-		return
-	}
-	l.refusedSince = d.cfg.Clock.Now()
-	d.stalling = append(d.stalling, stalling{l, l.refusedSince})
+// stalls are the lots that nodes refuse, in the order of since when, but for those that have stalled by now. All methods are called with the
+// dispatcher's lock held.
+type stalls struct {
+	cfg *Config
+	of  []stall
 }
 
-// stall finds the lots that nodes have refused for long, and returns how long until the next is one.
+// note takes in that a lot was refused.
+func (s *stalls) note(l *lot, reason model.Reason) {
+	if !reason.FromNodes || l.key.guest || !l.refusedSince.IsZero() || s.cfg.StalledAfter == 0 {
+		return
+	}
+	l.refusedSince = s.cfg.Clock.Now()
+	s.of = append(s.of, stall{l, l.refusedSince})
+}
+
+// next is when the next lot is to be looked at; zero if there is none.
+func (s *stalls) next() time.Time {
+	if len(s.of) == 0 {
+		return time.Time{}
+	}
+	return s.of[0].since.Add(s.cfg.StalledAfter)
+}
+
+// due returns the lots of a backlog that nodes have refused for long by now.
+func (s *stalls) due(now time.Time, b *backlog) []*lot {
+	var due []*lot
+	for len(s.of) > 0 && !s.next().After(now) {
+		if l := s.of[0].lot; b.lots[l.key] == l && l.refusedSince.Equal(s.of[0].since) {
+			due = append(due, l)
+		}
+		s.of = s.of[1:]
+	}
+	return due
+}
+
+// stall takes in which lots have stalled, and returns how long until the next may.
 func (d *Dispatcher) stall() time.Duration {
 	now := d.cfg.Clock.Now()
-	for len(d.stalling) > 0 {
-		b := d.stalling[0]
-		if current := d.backlog.lots[b.lot.key] == b.lot && b.lot.refusedSince.Equal(b.since); current {
-			if wait := b.since.Add(d.cfg.StalledAfter).Sub(now); wait > 0 {
-				return wait
-			}
-			b.lot.stalled = true
-			for _, w := range b.lot.jobs.Items() {
-				d.restall(w)
-			}
+	for _, l := range d.stalls.due(now, &d.backlog) {
+		l.stalled = true
+		for _, w := range l.jobs.Items() {
+			d.restall(w)
 		}
-		d.stalling = d.stalling[1:]
+	}
+	if next := d.stalls.next(); !next.IsZero() {
+		return next.Sub(now)
 	}
 	return idleWait
 }

@@ -60,8 +60,8 @@ func (d *Dispatcher) appointments() []time.Time {
 	if at := d.cfg.Policies.Again(); !at.IsZero() {
 		times = append(times, at)
 	}
-	if len(d.stalling) > 0 {
-		times = append(times, d.stalling[0].since.Add(d.cfg.StalledAfter))
+	if at := d.stalls.next(); !at.IsZero() {
+		times = append(times, at)
 	}
 	if d.newVictims.there {
 		times = append(times, d.newVictims.next)

@@ -5,7 +5,6 @@ package dispatch
 
 import (
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
@@ -85,7 +84,7 @@ func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
 	if r.Reason.Kind == model.QueueFull {
 		d.hold(l, r.Reason)
 	} else {
-		d.noteRefused(l, r.Reason)
+		d.stalls.note(l, r.Reason)
 		helps := helpedBy(l.best())
 		if r.Unmet {
 			helps &^= byRoom | model.PodPlaced | model.NodeLost
@@ -248,7 +247,7 @@ func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 // lose takes in that a pod does not get its node. Its job rests, unless the pod is gone: whoever deleted it is why.
 func (d *Dispatcher) lose(uid types.UID, job model.JobKey) {
 	if d.cfg.State.Task(uid) != nil {
-		d.rest(job, 0)
+		d.setbacks.failed(job, 0)
 	}
 	if d.turn != nil && d.turn.breaksWithout(uid) {
 		d.end(TurnBroken)
@@ -259,15 +258,9 @@ func (d *Dispatcher) lose(uid types.UID, job model.JobKey) {
 func (d *Dispatcher) Bound(job model.JobKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, ok := d.setbacks[job]; !ok {
-		return
+	if d.setbacks.bound(job) {
+		d.wake()
 	}
-	delete(d.setbacks, job)
-	if w := d.jobs[job]; w != nil {
-		w.setback = setback{}
-	}
-	d.changed[job] = true
-	d.wake()
 }
 
 // end closes the turn. Members that wait for each other bind if all of them have their nodes.
@@ -308,77 +301,6 @@ func (d *Dispatcher) checkMembers(changed []types.UID) {
 	}
 }
 
-// setback is what is kept of a job that failed until a pod of it is bound, also while nothing of it waits.
-type setback struct {
-	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
-	failures  int
-	notBefore time.Time
-	// why is the error of the last bind that failed; zero if none did.
-	why model.Reason
-}
-
-// note keeps the error of a bind, so that the PodGroup tells it. Pods without a PodGroup are told by the scheduler itself.
-func (d *Dispatcher) note(key model.JobKey, err error) {
-	s, failed := d.setbacks[key]
-	if job := d.cfg.State.Head(key); !failed || job == nil || job.Group == nil {
-		return
-	}
-	s.why = model.Reason{Kind: model.SchedulerError, Message: err.Error()}
-	d.setbacks[key] = s
-	if w := d.jobs[key]; w != nil {
-		w.setback = s
-	}
-	d.changed[key] = true
-}
-
-// rest lets a job sit out for a while after an attempt that failed for no reason of capacity, and longer the more time the attempt
-// took. The first failure that took none is followed by another attempt at once. From then on the job has its turns within the
-// allowance, until a pod of it is bound.
-func (d *Dispatcher) rest(key model.JobKey, cost time.Duration) {
-	s := d.setbacks[key]
-	pause := chargedPart * cost
-	if s.failures > 0 {
-		pause = max(pause, backoff(key, s.failures))
-	}
-	if pause > 0 {
-		s.notBefore = d.cfg.Clock.Now().Add(pause)
-	}
-	s.failures++
-	d.setbacks[key] = s
-	if w := d.jobs[key]; w != nil {
-		w.setback = s
-	}
-	d.changed[key] = true
-}
-
-// firstRest and lastRest bound how long a gang rests that was released more than once; it doubles.
-const (
-	firstRest = time.Minute
-	lastRest  = 30 * time.Minute
-)
-
-// pause lets a job rest that was released more than once.
-func (d *Dispatcher) pause(key model.JobKey, released int) {
-	if released < 2 {
-		return
-	}
-	s := d.setbacks[key]
-	s.notBefore = d.cfg.Clock.Now().Add(min(lastRest, firstRest<<min(released-2, 10)))
-	d.setbacks[key] = s
-	if w := d.jobs[key]; w != nil {
-		w.setback = s
-	}
-}
-
-// backoff is how long a job rests after so many failures before: it doubles up to a bound. Of that it takes from half to all, by the job's
-// name: jobs that failed together, because they write the same object for instance, are not tried together again.
-func backoff(key model.JobKey, failures int) time.Duration {
-	full := min(lastBackoff, firstBackoff<<min(failures-1, 10))
-	h := fnv.New32a()
-	_, _ = fmt.Fprint(h, key, failures)
-	return full/2 + time.Duration(h.Sum32()%1000)*(full/2)/1000
-}
-
 // fail charges the job whose pod failed with what the turn took, and says so. Jobs that ask for the same wait as long: what fails for
 // one is likely to fail for them.
 func (d *Dispatcher) fail(key model.JobKey, err error) {
@@ -394,7 +316,7 @@ func (d *Dispatcher) fail(key model.JobKey, err error) {
 		l.notBefore, l.doubts = d.cfg.Clock.Now().Add(chargedPart*cost), l.doubts+1
 		d.lookout.expect(l)
 	}
-	d.rest(key, cost)
+	d.setbacks.failed(key, cost)
 	d.tell(w, reason)
 }
 

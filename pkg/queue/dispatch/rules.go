@@ -74,7 +74,7 @@ func (d *Dispatcher) adopt() {
 	d.adopting = nil
 	d.cfg.Rules = a.rules
 	d.backlog.reset(d.cfg.Policies)
-	d.stalling = nil
+	d.stalls.of = nil
 	d.rooms.reset(d.cfg.Checks)
 	d.lookout.events, d.lookout.unindexed = 0, false
 	d.admissions.reset()

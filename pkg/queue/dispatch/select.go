@@ -5,12 +5,9 @@ package dispatch
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
-	"github.com/caldera-scheduler/caldera/pkg/policy"
-	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 )
 
 // nextUnlessPaused begins the next turn, or returns how long until one may begin though nothing happens.
@@ -108,11 +105,11 @@ func (d *Dispatcher) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	if l.key.guest && !d.admissions.welcome(w) {
 		return nil
 	}
-	if reason := d.withheld(w.job.Job); reason != (model.Reason{}) {
+	if reason := d.limits.withheld(w.job.Job); reason != (model.Reason{}) {
 		d.withhold(l, reason)
 		return nil
 	}
-	limit := d.limited(w.job.Job, borrowing)
+	limit := d.limits.refuses(w.job.Job, borrowing)
 	barred, hopeless := d.prospects(l, limit, totals)
 	if (barred || hopeless) && !d.mayAppeal(l, borrowing) {
 		d.putOff(l, limit, barred)
@@ -137,14 +134,14 @@ func (d *Dispatcher) prospects(l *lot, limit model.Reason, totals model.Totals) 
 	job := l.best().job.Job
 	fits := l.swept || l.lacks() == 0 && d.cfg.MayFit(job, totals)
 	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
-	barred = limit != (model.Reason{}) && (fits || d.bounded(job))
+	barred = limit != (model.Reason{}) && (fits || d.limits.bounded(job))
 	// The first attempt is a full plan even when it must fail: its reason says what is short where.
 	return barred, !fits && l.reason.FromNodes
 }
 
 // awaitsAnswers parks a lot whose first job's room depends on evictions that have no answer yet, and reports whether it did.
 func (d *Dispatcher) awaitsAnswers(l *lot, borrowing bool) bool {
-	reason := d.unanswered(l.best().job.Job, borrowing)
+	reason := d.limits.unanswered(l.best().job.Job, borrowing)
 	if reason == (model.Reason{}) {
 		return false
 	}
@@ -193,94 +190,14 @@ func (d *Dispatcher) begin(key model.JobKey) *turn {
 	return &turn{number: d.turns, job: job.Key, uid: job.UID, least: job.Min(), lead: lead.Pod, progress: now, began: now}
 }
 
-// limited says what keeps the job's queue from holding what the job's next turn needs. Pods that ask for nothing are
-// kept from nothing.
-func (d *Dispatcher) limited(job *model.Job, borrowing bool) model.Reason {
-	need := job.Need()
-	if need.BestEffort() {
-		return model.Reason{}
-	}
-	policies, q, own := d.cfg.Policies, d.queueOf(job), job.OwnHalf()
-	if job.Counts.Nominated > 0 {
-		return d.budgetFor(job, borrowing).Refuses(need)
-	}
-	if !borrowing {
-		if reason := policies.Overused(q, own); reason != (model.Reason{}) {
-			return reason
-		}
-	}
-	return policies.Refuses(q, own, need, borrowing)
-}
-
-// budgetFor is what the job's queue may take for it, with what is kept for the job given back.
-func (d *Dispatcher) budgetFor(job *model.Job, borrowing bool) *policy.Budget {
-	b := d.cfg.Policies.Budget(d.queueOf(job), job.OwnHalf(), borrowing)
-	if job.Counts.Nominated > 0 && d.cfg.Policies.Book().Mode() == account.Proportion {
-		// What the queue is due sinks while victims leave; the room that was made is the job's all the same.
-		b.Excuse()
-	}
-	b.Release(job.Queue, job.Usage.Reserved)
-	return b
-}
-
-// unanswered keeps a job from taking what its queue holds until the API server has agreed to evict: should it refuse, the
-// queue would hold more than it may. Room that is only kept is not held yet.
-func (d *Dispatcher) unanswered(job *model.Job, borrowing bool) model.Reason {
-	evicting := d.cfg.State.Evicting()
-	if len(evicting) == 0 || job.Need().BestEffort() {
-		return model.Reason{}
-	}
-	queueOf := func(t *model.Task) string {
-		if owner := d.cfg.State.Head(t.Job); owner != nil {
-			return owner.Queue
-		}
-		return ""
-	}
-	b := d.budgetFor(job, borrowing)
-	for _, t := range d.cfg.State.Nominated() {
-		if t.Job != job.Key {
-			b.Release(queueOf(t), t.Request)
-		}
-	}
-	for _, t := range evicting {
-		b.Retain(queueOf(t), t.Request)
-	}
-	if b.Refuses(job.Need()) == (model.Reason{}) {
-		return model.Reason{}
-	}
-	return model.Reason{
-		Kind: model.WaitingForVictims, Subject: job.Queue,
-		Message: fmt.Sprintf("queue %q is full until the API server has agreed to evictions that are decided", job.Queue),
-	}
-}
-
-// bounded reports whether capability refuses what the job's next turn needs, so that more nodes would not help. In a tree
-// nothing else does.
-func (d *Dispatcher) bounded(job *model.Job) bool {
-	q := d.queueOf(job)
-	return d.cfg.Policies.Book().Mode() == account.Hierarchy || q.Capability.Refuses(job.Need(), d.cfg.Policies.Book().UsageOf(q).Allocated.Get) != nil
-}
-
-func (d *Dispatcher) queueOf(job *model.Job) *account.Queue {
-	return d.cfg.Policies.Book().Queue(job.Queue)
-}
-
 // hold sets a lot aside until its queue may have more room.
 func (d *Dispatcher) hold(l *lot, reason model.Reason) {
 	d.cfg.Recorder.Parked(reason.Kind)
 	job := l.best().job.Job
 	d.backlog.setAside(l, held, 0, d.cfg.Clock.Now())
-	l.outgrows = d.cfg.Policies.Outgrows(d.queueOf(job), job)
+	l.outgrows = d.limits.outgrows(job)
 	d.give(l, reason)
 	d.lookout.expect(l)
-}
-
-// withheld says why somebody outside keeps the job's queue from turns. Pods that ask for nothing are kept from nothing.
-func (d *Dispatcher) withheld(job *model.Job) model.Reason {
-	if !d.cfg.Policies.MayWithhold() || job.Need().BestEffort() {
-		return model.Reason{}
-	}
-	return d.cfg.Policies.Withheld(d.queueOf(job))
 }
 
 // withhold sets a lot aside until somebody outside has answered, or answers otherwise. Evictions do not help it.
@@ -308,7 +225,7 @@ func (d *Dispatcher) release() {
 // two such gangs would otherwise keep each other waiting on an idle cluster. The queue's other limits stand.
 func (d *Dispatcher) lend(totals model.Totals) *turn {
 	first := d.backlog.firstHeld(func(l *lot) bool {
-		return l.outgrows && !l.key.guest && d.limited(l.best().job.Job, true) == (model.Reason{})
+		return l.outgrows && !l.key.guest && d.limits.refuses(l.best().job.Job, true) == (model.Reason{})
 	})
 	if first == nil {
 		return nil

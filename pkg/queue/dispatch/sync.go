@@ -96,62 +96,21 @@ func (d *Dispatcher) bookIn() map[model.JobKey]*model.Job {
 	if len(d.queues) > 0 {
 		d.backlog.rebook()
 		clear(d.queues)
-		for key := range d.rebarred() {
-			if _, ok := jobs[key]; !ok {
-				jobs[key] = d.jobs[key].job.Job
+		if barred := d.bars.renew(); len(barred) > 0 {
+			for key, w := range d.jobs {
+				if _, ok := jobs[key]; !ok && barred[w.job.Queue] {
+					jobs[key] = w.job.Job
+				}
 			}
 		}
 	}
 	return jobs
 }
 
-// rebarred finds for which queues it changed whether, and why, they give jobs no turns, and returns their jobs.
-func (d *Dispatcher) rebarred() map[model.JobKey]bool {
-	changed := map[string]bool{}
-	known := map[string]bool{}
-	for _, q := range d.cfg.Policies.Book().Queues() {
-		known[q.Name] = true
-		bar := d.cfg.Policies.Bars(&model.Job{Queue: q.Name})
-		before, had := d.bars[q.Name]
-		if !had || before != bar {
-			d.bars[q.Name] = bar
-			changed[q.Name] = true
-			d.noteFault(q.Spec, before, bar)
-		}
-	}
-	for name := range d.bars {
-		if !known[name] {
-			delete(d.bars, name)
-			changed[name] = true
-		}
-	}
-	jobs := map[model.JobKey]bool{}
-	if len(changed) == 0 {
-		return jobs
-	}
-	for key, w := range d.jobs {
-		if changed[w.job.Queue] {
-			jobs[key] = true
-		}
-	}
-	return jobs
-}
-
-// noteFault has it told that a queue is left out of scheduling, or no longer is.
-func (d *Dispatcher) noteFault(queue *model.Queue, before, after model.Reason) {
-	switch {
-	case queue == nil:
-	case after.Kind == model.QueueMisconfigured:
-		d.outbox.fault(queue, after)
-	case before.Kind == model.QueueMisconfigured:
-		d.outbox.fault(queue, model.Reason{})
-	}
-}
-
 // refresh puts a job where it belongs: among the applicants, in the lot of its like, or aside with the reason.
 func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 	if released := d.broken.watch(key, job); released > 0 {
-		d.pause(key, released)
+		d.setbacks.released(key, released)
 	}
 	w := d.jobs[key]
 	if job == nil || !waits(job) {
@@ -164,12 +123,12 @@ func (d *Dispatcher) refresh(key model.JobKey, job *model.Job) {
 			d.alarms.drop(key)
 		}
 		if job == nil {
-			delete(d.setbacks, key)
+			d.setbacks.drop(key)
 		}
 		return
 	}
 	if w == nil {
-		w = &waiting{at: -1, setback: d.setbacks[key]}
+		w = &waiting{at: -1, setback: d.setbacks.of[key]}
 		d.jobs[key] = w
 	}
 	// The order of lots and applicants must not change under them.

@@ -33,7 +33,8 @@ func (d *Dispatcher) revive() time.Duration {
 	now := d.cfg.Clock.Now()
 	d.backlog.beginPass()
 	d.countRoom()
-	h := happening{events: d.events, judged: d.rooms.judged, stir: d.stir(now), now: now}
+	d.newVictims.note(d.events, d.cfg.Policies.Book().Loosened(), d.cfg.Evicts)
+	h := happening{events: d.events, judged: d.rooms.judged, stir: d.newVictims.due(now), now: now}
 	if h.stir || d.lookout.due(h) {
 		d.lookAtAll(h)
 	}

@@ -1,0 +1,42 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import "github.com/caldera-scheduler/caldera/pkg/model"
+
+// bars are what was last found to keep whole queues from turns, by queue. It is called with the dispatcher's lock held.
+type bars struct {
+	cfg    *Config
+	outbox *outbox
+	of     map[string]model.Reason
+}
+
+// renew finds the queues for which it changed whether, and why, they give jobs no turns, and has it told that one is left out of scheduling,
+// or no longer is.
+func (b bars) renew() (changed map[string]bool) {
+	changed, known := map[string]bool{}, map[string]bool{}
+	for _, q := range b.cfg.Policies.Book().Queues() {
+		known[q.Name] = true
+		now := b.cfg.Policies.Bars(&model.Job{Queue: q.Name})
+		before, had := b.of[q.Name]
+		if had && before == now {
+			continue
+		}
+		b.of[q.Name], changed[q.Name] = now, true
+		switch {
+		case q.Spec == nil:
+		case now.Kind == model.QueueMisconfigured:
+			b.outbox.fault(q.Spec, now)
+		case before.Kind == model.QueueMisconfigured:
+			b.outbox.fault(q.Spec, model.Reason{})
+		}
+	}
+	for name := range b.of {
+		if !known[name] {
+			delete(b.of, name)
+			changed[name] = true
+		}
+	}
+	return changed
+}
