@@ -62,7 +62,7 @@ func (c *class) serves(job *model.Job) bool {
 // two differ, matter to no plugin.
 func (c *class) twin(ctx context.Context) (*class, error) {
 	other := c.attempt.shapes[c.attempt.planner.shapeOf(c.task)]
-	if other == nil || other.kind.part != c.kind.part || !other.servesOthers() || other.heap.Len() == 0 || !c.seesLike(other) {
+	if other == nil || other.kind.part != c.kind.part || !other.servesOthers() || other.heap.Len() == 0 || !c.seesLike(&other.plugins) {
 		return nil, nil
 	}
 	infos := slices.Grow(c.attempt.planner.memo.infos[:0], other.heap.Len())
@@ -70,23 +70,10 @@ func (c *class) twin(ctx context.Context) (*class, error) {
 		infos = append(infos, c.attempt.overlay.at(e.node))
 	}
 	c.attempt.planner.memo.infos = infos
-	if alike, err := c.scoresLike(ctx, other, infos); !alike || err != nil {
+	if alike, err := c.scoresLike(ctx, &other.plugins, infos); !alike || err != nil {
 		return nil, err
 	}
 	return other, nil
-}
-
-// seesLike reports whether the filters of two classes of one shape see the same.
-func (c *class) seesLike(other *class) bool {
-	return Seen(c.state) == Seen(other.state) && c.state.GetSkipFilterPlugins().Equal(other.state.GetSkipFilterPlugins())
-}
-
-// scoresLike reports whether the scores of two classes of one shape see the same of these nodes.
-func (c *class) scoresLike(ctx context.Context, other *class, infos []fwk.NodeInfo) (bool, error) {
-	if status := c.attempt.planner.Framework.RunPreScorePlugins(ctx, c.state, c.pod, infos); !status.IsSuccess() {
-		return false, scoreError(c, status)
-	}
-	return c.state.GetSkipScorePlugins().Equal(other.state.GetSkipScorePlugins()), nil
 }
 
 // scoresLookAround reports whether a score of the class depends on pods of other nodes.

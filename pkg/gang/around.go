@@ -31,17 +31,6 @@ type meeting struct {
 	key, value string
 }
 
-// mayTurn reports whether pods planned elsewhere may make a node feasible that has been refused.
-func (c *class) mayTurn(status *fwk.Status) bool {
-	if !c.looksAround || status.IsSuccess() {
-		return false
-	}
-	return status.Plugin() == interPodAffinity || status.Plugin() == podTopologySpread || dependence(c.state)&OnPodsElsewhere != 0
-}
-
-// spreads reports whether the class has constraints about the numbers of pods in domains that nodes must meet.
-func (c *class) spreads() bool { return !c.state.GetSkipFilterPlugins().Has(podTopologySpread) }
-
 // spreadState is where PodTopologySpread keeps what it found at PreFilter.
 const spreadState fwk.StateKey = "PreFilter" + podTopologySpread
 
@@ -117,8 +106,7 @@ func (c *class) reconsider(ctx context.Context, added []planned) error {
 			continue
 		}
 		back = back || !candidate
-		c.entries[e.node] = e
-		c.heap.Put(e)
+		c.add(e)
 	}
 	if back {
 		return c.scores.all(ctx, c)
@@ -230,9 +218,4 @@ func (c *class) rescores(added []planned) bool {
 		return true
 	}
 	return slices.ContainsFunc(added, func(p planned) bool { return attracts(p.pod) })
-}
-
-// prefers reports whether upstream scores nodes for the class by pods on them once there are any that its terms match.
-func (c *class) prefers() bool {
-	return len(c.podInfo.GetPreferredAffinityTerms())+len(c.podInfo.GetPreferredAntiAffinityTerms()) > 0
 }

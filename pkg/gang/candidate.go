@@ -4,6 +4,9 @@
 package gang
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/heap"
@@ -35,12 +38,101 @@ func (e *candidate) see(o *overlay) {
 	e.generation = e.info.GetGeneration()
 }
 
-// newCandidates returns an empty heap with the best node on top.
-func newCandidates() *heap.Heap[*candidate] {
+// candidates are the nodes of a class: those that pass its filters, and how far the others have been looked at.
+type candidates struct {
+	// nodes is how many nodes there are; only are those that PreFilter left, if it did not leave all.
+	nodes int
+	only  []int
+	// start is where the scan of the nodes began; next is how many have been looked at.
+	start, next int
+	// exhausted: every node has been looked at and none is left.
+	exhausted bool
+	heap      *heap.Heap[*candidate]
+	// entries maps a node to its candidate; deferred are those that a filter refused that looks at other nodes' pods.
+	entries, deferred map[int]*candidate
+	scores            scorer
+	// unreservable are nodes where Reserve refused what Filter had promised.
+	unreservable map[int]bool
+	// trustRequests: a node whose idle resources are below the request is refused without running the filters; valid once
+	// checkedRequests.
+	trustRequests, checkedRequests bool
+
+	// uses is how many plans have used them.
+	uses int
+	// newest is the highest generation of the nodes when all of them had been looked at, and filled are those that were refused with
+	// what was planned on them.
+	newest int64
+	filled sets.Set[int]
+}
+
+func newCandidates(nodes, start int) candidates {
+	return candidates{
+		nodes: nodes, start: start, heap: bestFirst(), entries: map[int]*candidate{}, deferred: map[int]*candidate{}, unreservable: map[int]bool{},
+	}
+}
+
+// bestFirst returns an empty heap with the best node on top.
+func bestFirst() *heap.Heap[*candidate] {
 	return heap.New(func(a, b *candidate) bool {
 		if a.total != b.total {
 			return a.total > b.total
 		}
 		return a.rank < b.rank
 	})
+}
+
+// clear leaves no node.
+func (c *candidates) clear() {
+	c.exhausted, c.heap, c.entries, c.deferred = true, bestFirst(), nil, nil
+}
+
+// size is the number of nodes the class may use.
+func (c *candidates) size() int {
+	if c.only != nil {
+		return len(c.only)
+	}
+	return c.nodes
+}
+
+// node returns node number i in scan order, which begins where the last plan's scan ended.
+func (c *candidates) node(i int) int {
+	if c.only != nil {
+		return c.only[i]
+	}
+	return (c.start + i) % c.nodes
+}
+
+// rank is the position of a node in scan order, where PreFilter left all nodes.
+func (c *candidates) rank(node int) int { return (node - c.start + c.nodes) % c.nodes }
+
+// allowed reports whether PreFilter left a node, and no reservation was refused there.
+func (c *candidates) allowed(node int) bool {
+	return !c.unreservable[node] && (c.only == nil || slices.Contains(c.only, node))
+}
+
+// add makes a node one.
+func (c *candidates) add(e *candidate) {
+	c.entries[e.node] = e
+	c.heap.Put(e)
+}
+
+// remove takes a candidate out; nodes on which room is kept or made are none.
+func (c *candidates) remove(e *candidate) {
+	if c.entries[e.node] != e {
+		return
+	}
+	c.heap.Remove(e)
+	delete(c.entries, e.node)
+	c.scores.lose(e)
+}
+
+// refusedOf returns those of the nodes that are none: what is planned on them may never come.
+func (c *candidates) refusedOf(nodes map[int]fwk.NodeInfo) sets.Set[int] {
+	refused := sets.New[int]()
+	for i := range nodes {
+		if c.entries[i] == nil {
+			refused.Insert(i)
+		}
+	}
+	return refused
 }

@@ -6,58 +6,30 @@ package gang
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 // class is the planning state of the tasks that every node treats alike: they are filtered once and scored once, and
 // after a placement only the node just used is looked at again.
 type class struct {
-	attempt *attempt
-	job     *model.Job
-	pod     *corev1.Pod
-	podInfo fwk.PodInfo
-	task    *model.Task
-	kind    kind
-	state   fwk.CycleState
+	plugins
+	candidates
+	job  *model.Job
+	task *model.Task
+	kind kind
 	// wanted is how many tasks of the class the turn may place; needed is how many it must.
 	wanted, needed int
-	// looksAround: a filter of the class depends on pods of other nodes.
-	looksAround bool
-	// canFail: Reserve may refuse what Filter promised, as it did on the nodes that are unreservable.
-	canFail      bool
-	unreservable map[int]bool
-	// uses is how many plans have used the candidates.
-	uses int
-	// newest is the highest generation of the nodes when all of them had been looked at, and filled are those that were refused with
-	// what was planned on them.
-	newest int64
-	filled sets.Set[int]
-
-	// only are the nodes that PreFilter left, if it did not leave all.
-	only []int
-	// start is where the scan of the nodes began; next is how many have been looked at.
-	start, next int
-	heap        *heap.Heap[*candidate]
-	// entries maps a node to its candidate; deferred are those that a filter refused that looks at other nodes' pods.
-	entries, deferred map[int]*candidate
-	scores            scorer
+	// canFail: Reserve may refuse what Filter promised.
+	canFail bool
 	// seen is how much of the overlay's log the candidates reflect, and met what of it can make no difference any more.
 	seen int
 	met  map[meeting]bool
 	// upset: pods were taken away, or put back, since the class last looked.
 	upset bool
-	// exhausted: every node has been looked at and none is left.
-	exhausted bool
-	// trustRequests: a node whose idle resources are below the request is refused without running the filters; valid once
-	// checkedRequests.
-	trustRequests, checkedRequests bool
 	// vetoed are the nodes that have room and that filters refuse.
 	vetoed []int
 	// rejectedBy is the plugin whose PreFilter left no node; empty for none.
@@ -76,15 +48,12 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		return nil, fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
 	}
 	c := &class{
-		attempt: a, job: a.job, pod: t.Pod, podInfo: info, task: t, kind: a.arrangement.kindOf(t),
-		state:        p.NewState(),
-		canFail:      p.ReservationCanFail(t.Pod),
-		heap:         newCandidates(),
-		entries:      map[int]*candidate{},
-		deferred:     map[int]*candidate{},
-		unreservable: map[int]bool{},
-		met:          map[meeting]bool{},
-		shortages:    map[uint64][]string{},
+		plugins:    plugins{attempt: a, pod: t.Pod, podInfo: info, state: p.NewState()},
+		candidates: newCandidates(len(a.overlay.nodes), p.start),
+		job:        a.job, task: t, kind: a.arrangement.kindOf(t),
+		canFail:   p.ReservationCanFail(t.Pod),
+		met:       map[meeting]bool{},
+		shortages: map[uint64][]string{},
 	}
 	MarkPlan(c.state, a.job)
 	c.demand()
@@ -121,16 +90,12 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 func (c *class) dismiss(status *fwk.Status) {
 	c.refusals.general = append(c.refusals.general, status.Message())
 	c.rejectedBy = status.Plugin()
-	c.exhausted, c.looksAround = true, false
-	c.heap, c.entries, c.deferred = newCandidates(), nil, nil
+	c.looksAround = false
+	c.clear()
 }
 
 // dismissed reports whether PreFilter left no node.
 func (c *class) dismissed() bool { return len(c.refusals.general) > 0 }
-
-func (c *class) preFilterError(status *fwk.Status) error {
-	return fmt.Errorf("running PreFilter for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
-}
 
 // tell tells the class's filters of all pods planned and taken away so far.
 func (c *class) tell(ctx context.Context) error {
@@ -185,7 +150,6 @@ func looksAround(t *model.Task, state fwk.CycleState) bool {
 
 // restrict fixes the nodes to look at.
 func (c *class) restrict(result *fwk.PreFilterResult) {
-	c.start = c.attempt.planner.start
 	if result.AllNodes() {
 		return
 	}
@@ -207,49 +171,8 @@ func (c *class) restrict(result *fwk.PreFilterResult) {
 	}
 }
 
-// size is the number of nodes the class may use.
-func (c *class) size() int {
-	if c.only != nil {
-		return len(c.only)
-	}
-	return len(c.attempt.overlay.nodes)
-}
-
-// node returns node number i in scan order, which begins where the last plan's scan ended.
-func (c *class) node(i int) int {
-	if c.only != nil {
-		return c.only[i]
-	}
-	return (c.start + i) % len(c.attempt.overlay.nodes)
-}
-
-// allowed reports whether PreFilter left a node, and no reservation was refused there.
-func (c *class) allowed(node int) bool {
-	return !c.unreservable[node] && (c.only == nil || slices.Contains(c.only, node))
-}
-
 // restricted is the reason of nodes that PreFilter left out.
 var restricted = []string{"node(s) didn't match the nodes the pod is restricted to"}
-
-// addPod tells the class's filters of a pod planned on a node.
-func (c *class) addPod(ctx context.Context, pod fwk.PodInfo, node fwk.NodeInfo) error {
-	return c.addTo(ctx, c.state, pod, node)
-}
-
-func (c *class) addTo(ctx context.Context, state fwk.CycleState, pod fwk.PodInfo, node fwk.NodeInfo) error {
-	if status := c.attempt.planner.Framework.RunPreFilterExtensionAddPod(ctx, state, c.pod, pod, node); !status.IsSuccess() {
-		return fmt.Errorf("adding planned pod to the PreFilter state of pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
-	}
-	return nil
-}
-
-// removePod tells the class's filters of a pod taken off a node.
-func (c *class) removePod(ctx context.Context, state fwk.CycleState, r removed, node fwk.NodeInfo) error {
-	if status := c.attempt.planner.Framework.RunPreFilterExtensionRemovePod(ctx, state, c.pod, r.pod, node); !status.IsSuccess() {
-		return fmt.Errorf("removing a pod from the PreFilter state of pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
-	}
-	return nil
-}
 
 // best returns the best node left, or nil, of a class that has caught up: what it returns passes the filters with everything planned so
 // far.
@@ -330,14 +253,4 @@ func (c *class) renew(ctx context.Context, e *candidate) error {
 func (c *class) refuse(e *candidate, status *fwk.Status) {
 	c.refusals.node(c.attempt.overlay, e.node, status.Reasons())
 	c.remove(e)
-}
-
-// remove takes a candidate out; nodes on which room is kept or made are none.
-func (c *class) remove(e *candidate) {
-	if c.entries[e.node] != e {
-		return
-	}
-	c.heap.Remove(e)
-	delete(c.entries, e.node)
-	c.scores.lose(e)
 }

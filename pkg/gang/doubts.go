@@ -6,8 +6,6 @@ package gang
 import (
 	"slices"
 
-	fwk "k8s.io/kube-scheduler/framework"
-
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -29,12 +27,6 @@ func (a *attempt) doubts() Doubts {
 		}
 	}
 	return d
-}
-
-// asksOutside reports whether somebody is asked about the pods of whom it is not known what they go by.
-func (c *class) asksOutside() bool {
-	p := c.attempt.planner
-	return p.ByLabels() || slices.ContainsFunc(p.Framework.Extenders(), func(e fwk.Extender) bool { return e.IsInterested(c.pod) })
 }
 
 // goesByLabels reports whether pods of the class, but with other labels or in another namespace, may be told otherwise.

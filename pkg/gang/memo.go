@@ -7,8 +7,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-	corehelpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -62,7 +60,7 @@ func (c *class) adopt(ctx context.Context) error {
 	m := &a.planner.memo
 	shape := a.planner.shapeOf(c.task)
 	old := m.shapes[shape]
-	if old == nil || m.nodes != len(a.overlay.nodes) || !c.seesLike(old) {
+	if old == nil || m.nodes != len(a.overlay.nodes) || !c.seesLike(&old.plugins) {
 		return nil
 	}
 	delete(m.shapes, shape)
@@ -75,14 +73,15 @@ func (c *class) adopt(ctx context.Context) error {
 		infos = append(infos, info)
 	}
 	m.infos = infos
-	if alike, err := c.scoresLike(ctx, old, infos); !alike || err != nil {
+	if alike, err := c.scoresLike(ctx, &old.plugins, infos); !alike || err != nil {
 		return err
 	}
 	freed := c.freedSince(old)
 	if len(freed) > mostFreed {
 		return nil
 	}
-	c.take(old)
+	c.candidates = old.candidates
+	c.uses++
 	a.remembered = true
 	var changed []*candidate
 	for i, e := range c.heap.Items() {
@@ -105,17 +104,6 @@ func newest(nodes []fwk.NodeInfo) int64 {
 		generation = max(generation, n.GetGeneration())
 	}
 	return generation
-}
-
-// refusedOf returns those of the nodes that the class does not take: what is planned on them may never come.
-func (c *class) refusedOf(nodes map[int]fwk.NodeInfo) sets.Set[int] {
-	refused := sets.New[int]()
-	for i := range nodes {
-		if c.entries[i] == nil {
-			refused.Insert(i)
-		}
-	}
-	return refused
 }
 
 // freedSince returns the nodes that another class of the shape refused when it looked at all of them, that changed since, and that have
@@ -144,74 +132,11 @@ func (c *class) admit(ctx context.Context, nodes []int) error {
 		if c.places(ctx, e.info) == 0 || !c.runFilters(ctx, e.info).IsSuccess() {
 			continue
 		}
-		e.rank = (i - c.start + len(c.attempt.overlay.nodes)) % len(c.attempt.overlay.nodes)
+		e.rank = c.rank(i)
 		if err := c.scores.first(ctx, c, e); err != nil {
 			return err
 		}
-		c.entries[i] = e
-		c.heap.Put(e)
+		c.add(e)
 	}
 	return nil
 }
-
-// take makes the candidates of another class those of c.
-func (c *class) take(old *class) {
-	c.start, c.next, c.exhausted = old.start, old.next, old.exhausted
-	c.heap, c.entries = old.heap, old.entries
-	c.scores, c.uses = old.scores, old.uses+1
-	c.newest, c.filled = old.newest, old.filled
-	c.checkedRequests, c.trustRequests = old.checkedRequests, old.trustRequests
-}
-
-// runFilters runs the class's filters on a node.
-func (c *class) runFilters(ctx context.Context, info fwk.NodeInfo) *fwk.Status {
-	return c.filterIn(ctx, c.state, info)
-}
-
-// filterIn runs the class's filters on a node: with the pods nominated to it by others, if there are any, and without them, for they may
-// go elsewhere. So does upstream (runtime.RunFilterPluginsWithNominatedPods), which counts our own a second time, or though they have lost
-// their room.
-func (c *class) filterIn(ctx context.Context, state fwk.CycleState, info fwk.NodeInfo) *fwk.Status {
-	f := c.attempt.planner.Framework
-	status := f.RunFilterPlugins(ctx, state, c.pod, info)
-	if !status.IsSuccess() {
-		return status
-	}
-	if foreign := c.foreign(f.NominatedPodsForNode(info.Node().Name)); len(foreign) > 0 {
-		state, info = state.Clone(), info.Snapshot()
-		for _, pod := range foreign {
-			info.AddPodInfo(pod)
-			if status := f.RunPreFilterExtensionAddPod(ctx, state, c.pod, pod, info); !status.IsSuccess() {
-				return fwk.AsStatus(status.AsError())
-			}
-		}
-		if status := f.RunFilterPlugins(ctx, state, c.pod, info); !status.IsSuccess() {
-			return status
-		}
-	}
-	if c.attempt.overlay.repels(c.pod, info) {
-		return repelled
-	}
-	return nil
-}
-
-// foreign are those of the pods nominated to a node that keep their room from the class: of other schedulers, and at least as important.
-// Those of our own are on the overlay, whatever their priority; one that is not there has lost its room, which the API server has yet to be
-// told. The queue names pods that are in none of its queues, and knows no more of them than the name.
-func (c *class) foreign(nominated []fwk.PodInfo) []fwk.PodInfo {
-	var foreign []fwk.PodInfo
-	for _, info := range nominated {
-		pod := info.GetPod()
-		if pod.Spec.SchedulerName != c.pod.Spec.SchedulerName && !c.attempt.planner.Ours(pod.UID) &&
-			corehelpers.PodPriority(pod) >= corehelpers.PodPriority(c.pod) {
-			foreign = append(foreign, info)
-		}
-	}
-	return foreign
-}
-
-// repelledByOthers is upstream's reason for a node with pods whose own anti-affinity selects the pod (InterPodAffinity).
-const repelledByOthers = "node(s) didn't satisfy existing pods anti-affinity rules"
-
-// repelled is the verdict on a node with such pods of the plan.
-var repelled = fwk.NewStatus(fwk.Unschedulable, repelledByOthers)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -49,8 +48,7 @@ func (c *class) scan(ctx context.Context) error {
 				c.deferred[e.node] = e
 				continue
 			}
-			c.entries[e.node] = e
-			c.heap.Put(e)
+			c.add(e)
 			found++
 			places += r.places
 		}
@@ -112,39 +110,4 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 		}
 	}
 	return results, nil
-}
-
-// extend asks the profile's extenders about the nodes that passed the filters.
-func (c *class) extend(nodes []int, results []verdict) error {
-	for _, extender := range c.attempt.planner.Framework.Extenders() {
-		if !extender.IsInterested(c.pod) {
-			continue
-		}
-		var passed []fwk.NodeInfo
-		for i, r := range results {
-			if r.fits() {
-				passed = append(passed, c.attempt.overlay.at(nodes[i]))
-			}
-		}
-		if len(passed) == 0 {
-			return nil
-		}
-		kept, _, _, err := extender.Filter(c.pod, passed)
-		if err != nil {
-			if extender.IsIgnorable() {
-				continue
-			}
-			return fmt.Errorf("asking extender %s about pod %s/%s: %w", extender.Name(), c.pod.Namespace, c.pod.Name, err)
-		}
-		names := sets.New[string]()
-		for _, n := range kept {
-			names.Insert(n.Node().Name)
-		}
-		for i := range results {
-			if r := &results[i]; r.fits() && !names.Has(c.attempt.overlay.at(nodes[i]).Node().Name) {
-				r.status = fwk.NewStatus(fwk.Unschedulable, "node(s) were refused by extender "+extender.Name())
-			}
-		}
-	}
-	return nil
 }

@@ -100,7 +100,7 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 		c.heap.Items()[i].raw = raw
 	}, "GangScore")
 	if status := failure.Load(); status != nil {
-		return scoreError(c, status)
+		return c.scoreError(status)
 	}
 	if err != nil {
 		return fmt.Errorf("scoring nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, err)
@@ -111,30 +111,6 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 	return s.normalize(ctx, c)
 }
 
-func scoreError(c *class, status *fwk.Status) error {
-	return fmt.Errorf("scoring nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
-}
-
-// prescore runs PreScore on the candidates. What it says of other pods counts those planned so far.
-func (c *class) prescore(ctx context.Context, infos []fwk.NodeInfo) error {
-	a := c.attempt
-	follows := a.assumed > 0 || a.overlay.attracting || c.prefers()
-	for {
-		if follows {
-			if err := a.follow(); err != nil {
-				return err
-			}
-		}
-		if status := a.planner.Framework.RunPreScorePlugins(ctx, c.state, c.pod, infos); !status.IsSuccess() {
-			return fmt.Errorf("running PreScore for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
-		}
-		if a.assumed == len(a.overlay.added) || !scoresLookAround(c.state) {
-			return nil
-		}
-		follows = true
-	}
-}
-
 // normalize turns the raw scores of all candidates into totals.
 func (s *scorer) normalize(ctx context.Context, c *class) error {
 	scores := make([]fwk.NodePluginScores, c.heap.Len())
@@ -142,7 +118,7 @@ func (s *scorer) normalize(ctx context.Context, c *class) error {
 		scores[i] = fwk.NodePluginScores{Name: e.info.Node().Name, RawScores: e.raw}
 	}
 	if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
-		return scoreError(c, status)
+		return c.scoreError(status)
 	}
 	for i, e := range c.heap.Items() {
 		e.parts = make([]int64, len(e.raw))
@@ -166,7 +142,7 @@ func (s *scorer) normalize(ctx context.Context, c *class) error {
 func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 	raw, status := c.attempt.planner.Framework.RunRawScorePlugins(ctx, c.state, c.pod, e.info)
 	if !status.IsSuccess() {
-		return scoreError(c, status)
+		return c.scoreError(status)
 	}
 	before := e.raw
 	e.raw = raw
@@ -189,7 +165,7 @@ func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 func (s *scorer) first(ctx context.Context, c *class, e *candidate) error {
 	raw, status := c.attempt.planner.Framework.RunRawScorePlugins(ctx, c.state, c.pod, e.info)
 	if !status.IsSuccess() {
-		return scoreError(c, status)
+		return c.scoreError(status)
 	}
 	e.raw, e.parts, e.total = raw, make([]int64, len(raw)), 0
 	for i := range raw {
@@ -235,7 +211,7 @@ func (s *scorer) probe(ctx context.Context, c *class) error {
 	for _, probe := range probes {
 		scores := c.madeUp(probe, plugins)
 		if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
-			return scoreError(c, status)
+			return c.scoreError(status)
 		}
 		for n, value := range probe {
 			for i, part := range scores[n].Scores {
