@@ -218,8 +218,7 @@ func TestComplaints(t *testing.T) {
 				}
 				for i, pod := range p.world.pods() {
 					if i < tc.bound {
-						pod.Spec.NodeName = "n"
-						p.world.update(pod)
+						p.world.update(pod, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" })
 					}
 				}
 				for _, e := range tc.then {
@@ -289,8 +288,7 @@ func placedOn(t *testing.T, bound int) *playing {
 	}
 	p.world.work()
 	for _, pod := range p.world.pods()[:bound] {
-		pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning
-		p.world.update(pod)
+		p.world.update(pod, func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning })
 	}
 	return p
 }

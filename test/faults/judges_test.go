@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/util/workqueue"
@@ -84,8 +86,7 @@ func TestWhoFitsBesideACrowd(t *testing.T) {
 		says(t, p.world.overlooked(), "fits fits, and was overlooked for 16s")
 		for _, pod := range p.world.pods() {
 			if pod.Labels[jobLabel] == "fits" {
-				pod.Spec.NodeName = "n"
-				p.world.update(pod)
+				p.world.update(pod, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" })
 			}
 		}
 		says(t, p.world.overlooked(), "")

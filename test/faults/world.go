@@ -183,16 +183,12 @@ func (w *world) errs(job string, placing bool) error {
 	return nil
 }
 
-// pods returns the pods by name.
+// pods returns the pods by name. They are not copied, as judges look at all of them every second: see update.
 func (w *world) pods() []*corev1.Pod {
-	list, err := w.api.List(memory.Pods, corev1.SchemeGroupVersion.WithKind("Pod"), namespace)
-	if err != nil {
-		panic(err)
-	}
-	items := list.(*corev1.PodList).Items
-	pods := make([]*corev1.Pod, len(items))
-	for i := range items {
-		pods[i] = &items[i]
+	objects := w.api.Objects(memory.Pods)
+	pods := make([]*corev1.Pod, len(objects))
+	for i, o := range objects {
+		pods[i] = o.(*corev1.Pod)
 	}
 	return pods
 }
@@ -227,8 +223,12 @@ func finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// update changes an object that may have gone meanwhile.
-func (w *world) update(p *corev1.Pod) { w.must(w.api.Update(memory.Pods, p, namespace)) }
+// update changes a pod that may have gone meanwhile.
+func (w *world) update(p *corev1.Pod, change func(*corev1.Pod)) {
+	changed := p.DeepCopy()
+	change(changed)
+	w.must(w.api.Update(memory.Pods, changed, namespace))
+}
 
 // must tolerates only that somebody else was faster: schedulers write while the world does.
 func (w *world) must(err error) {
@@ -337,20 +337,17 @@ func (w *world) meddle(kind string, p *corev1.Pod) {
 		w.must(w.api.Delete(memory.Pods, namespace, p.Name))
 	case podFailed:
 		if p.Spec.NodeName != "" {
-			p.Status.Phase = corev1.PodFailed
-			w.update(p)
+			w.update(p, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
 		}
 	case podTouched:
-		p.Annotations["touched"] = time.Now().String()
-		w.update(p)
+		w.update(p, func(p *corev1.Pod) { p.Annotations["touched"] = time.Now().String() })
 	case podBoundByElse:
 		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 {
 			return
 		}
 		for _, n := range w.room() {
 			if n.idle >= sizeOf(p) {
-				p.Spec.NodeName = n.name
-				w.update(p)
+				w.update(p, func(p *corev1.Pod) { p.Spec.NodeName = n.name })
 				w.excuse(time.Now(), n.name)
 				return
 			}
@@ -370,10 +367,6 @@ type idle struct {
 
 // room returns the nodes that take pods, the emptiest first.
 func (w *world) room() []idle {
-	list, err := w.api.List(nodes, corev1.SchemeGroupVersion.WithKind("Node"), "")
-	if err != nil {
-		panic(err)
-	}
 	used := map[string]int{}
 	for _, p := range w.pods() {
 		if p.Spec.NodeName != "" && !finished(p) {
@@ -381,7 +374,8 @@ func (w *world) room() []idle {
 		}
 	}
 	var all []idle
-	for _, n := range list.(*corev1.NodeList).Items {
+	for _, o := range w.api.Objects(nodes) {
+		n := o.(*corev1.Node)
 		if !n.Spec.Unschedulable {
 			all = append(all, idle{n.Name, int(n.Status.Allocatable.Cpu().Value()) - used[n.Name]})
 		}
@@ -428,11 +422,9 @@ func (w *world) kubelet(p *corev1.Pod, now time.Time) {
 		}
 	case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending:
 		started := metav1.NewTime(now)
-		p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &started
-		w.update(p)
+		w.update(p, func(p *corev1.Pod) { p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &started })
 	case p.Status.Phase == corev1.PodRunning && l.Lasts > 0 && now.Sub(p.Status.StartTime.Time) >= time.Duration(l.Lasts):
-		p.Status.Phase = corev1.PodSucceeded
-		w.update(p)
+		w.update(p, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 	case p.Status.Phase == corev1.PodFailed:
 		w.must(w.api.Remove(memory.Pods, namespace, p.Name))
 	}

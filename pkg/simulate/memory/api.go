@@ -263,6 +263,19 @@ func (a *API) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind,
 	return list, nil
 }
 
+// Objects returns the objects of a kind by namespace and name, as they are stored. None of them ever changes, and nobody may change one: a
+// write puts another one in its place.
+func (a *API) Objects(gvr schema.GroupVersionResource) []runtime.Object {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sorted := a.sorted(gvr)
+	objects := make([]runtime.Object, len(sorted))
+	for i, o := range sorted {
+		objects[i] = o
+	}
+	return objects
+}
+
 // sorted returns the objects of a kind by namespace and name.
 func (a *API) sorted(gvr schema.GroupVersionResource) []object {
 	r := a.resource(gvr)
