@@ -22,6 +22,7 @@ import (
 
 // TestOneEventAGang: with PerGang the PodGroup's event speaks for the pods with which it starts, and for no others.
 func TestOneEventAGang(t *testing.T) {
+	t.Parallel()
 	shipped, err := manifests.All.ReadFile("config/scheduler-config.yaml")
 	if err != nil {
 		t.Fatal(err)

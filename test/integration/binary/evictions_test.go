@@ -146,6 +146,7 @@ func running(t *testing.T, e *env.Env, labels map[string]string, names ...string
 // TestTheShippedRulesAllowEvictions evicts through a real API server with the rights of the scheduler's service account:
 // budgets are heeded, and a pod that is evicted says for whom in the end, whatever the API server itself wrote.
 func TestTheShippedRulesAllowEvictions(t *testing.T) {
+	t.Parallel()
 	seen := &disruptions{seen: map[string][]string{}}
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=32Gi"}}, seen.observe)
 	apply(t, e, "deploy/namespace.yaml", "rbac/service-account.yaml", "rbac/roles.yaml", "rbac/bindings.yaml")
@@ -241,6 +242,7 @@ func userConfig(t *testing.T, e *env.Env, name string) string {
 
 // TestOnlyReadersOfConfigzSeeEvictions asks the program for its ledger, as a user.
 func TestOnlyReadersOfConfigzSeeEvictions(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=32Gi"}})
 	apply(t, e, "deploy/namespace.yaml", "rbac/service-account.yaml", "rbac/roles.yaml", "rbac/bindings.yaml")
 	port := freePort(t)

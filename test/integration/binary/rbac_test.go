@@ -104,6 +104,7 @@ func kubeconfigOf(t *testing.T, e *env.Env) string {
 // TestTheShippedRulesAreEnough runs the program as its service account, with the shipped configuration and leader
 // election, and lets it do everything it does: start a gang, refuse another with conditions and events, create queues.
 func TestTheShippedRulesAreEnough(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=8,memory=32Gi"}})
 	apply(t, e, "deploy/namespace.yaml", "rbac/service-account.yaml", "rbac/roles.yaml", "rbac/bindings.yaml")
 	p := start(t, schedulerprocess.Options{Kubeconfig: kubeconfigOf(t, e), LeaderElection: true, Args: []string{"-v=2"}})

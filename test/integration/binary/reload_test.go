@@ -100,6 +100,7 @@ const (
 // TestChangesOfTheFileTakeEffectUnderLoad changes the file 200 times, every other time to something wrong, while gangs come and go.
 // Pods that ask for nothing show that a change is in force: one file places them, the other one does not.
 func TestChangesOfTheFileTakeEffectUnderLoad(t *testing.T) {
+	t.Parallel()
 	const changes, size = 200, 8
 	s := &starts{first: map[string]time.Time{}, last: map[string]time.Time{}, bound: map[string]int{}}
 	e := env.New(t, localcluster.Options{Nodes: 4, Shapes: []string{"cpu=16,memory=64Gi"}}, s.observe)

@@ -65,6 +65,7 @@ func (m *moves) observe(_, after *corev1.Pod) {
 
 // TestAGangIsCompletedAfterACrashInTheMiddleOfBinding kills the scheduler while it binds 500 pods and starts it again.
 func TestAGangIsCompletedAfterACrashInTheMiddleOfBinding(t *testing.T) {
+	t.Parallel()
 	const size = 500
 	m := &moves{nodes: map[string]string{}}
 	e := env.New(t, localcluster.Options{Nodes: 20, Shapes: []string{"cpu=32,memory=256Gi"}}, m.observe)

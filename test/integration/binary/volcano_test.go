@@ -41,6 +41,7 @@ tiers:
 
 // TestTheProgramRunsByVolcanosFile places pods by one file, and more by another one.
 func TestTheProgramRunsByVolcanosFile(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 3, Shapes: []string{"cpu=8,memory=32Gi"}})
 	run := func(conf string) *schedulerprocess.Process {
 		file := filepath.Join(t.TempDir(), "volcano-scheduler.conf")
@@ -79,6 +80,7 @@ func TestTheProgramRunsByVolcanosFile(t *testing.T) {
 
 // TestAVolcanoConfThatIsWrongIsRefusedAtTheStart: the log has errors in quotes.
 func TestAVolcanoConfThatIsWrongIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "volcano-scheduler.conf")
 	if err := os.WriteFile(file, []byte("actions: allocate, alocate\ntiers:\n- plugins: [{name: binpak}]\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ func (p *partials) observe(before, after *corev1.Pod) {
 // TestRandomGangsStartWholeAndLeaveNothingIdle creates 200 gangs for which there is room for about half, watches every
 // bind, and waits until no gang is partly bound and none waits that would fit. The pods of some are there before their PodGroup.
 func TestRandomGangsStartWholeAndLeaveNothingIdle(t *testing.T) {
+	t.Parallel()
 	const nodes, coresPerNode, gangs = 10, 48, 200
 	p := &partials{min: map[string]int{}, bound: map[string]int{}, since: map[string]time.Time{}}
 	seed := uint64(time.Now().UnixNano())

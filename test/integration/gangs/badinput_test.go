@@ -45,6 +45,7 @@ func phaseIs(t *testing.T, e *env.Env, gang string, want volcano.PodGroupPhase) 
 
 // TestBadInputHurtsNobodyElse submits every kind of bad input at once, and beside it a good gang, which starts.
 func TestBadInputHurtsNobodyElse(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 10, Shapes: []string{"cpu=32,memory=64Gi"}})
 	e.StartScheduler(t)
 	role := func(name string) func(int, *corev1.Pod) {
@@ -107,6 +108,7 @@ func TestBadInputHurtsNobodyElse(t *testing.T) {
 
 // TestAPodGroupDeletedMidwayLeavesItsPodsAlone deletes a PodGroup with members on nodes and members waiting.
 func TestAPodGroupDeletedMidwayLeavesItsPodsAlone(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=64Gi"}})
 	e.StartScheduler(t)
 	e.Create(t, env.Gang{Name: "elastic", Min: 2, Size: 6, CPU: "1"})

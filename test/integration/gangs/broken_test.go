@@ -25,6 +25,7 @@ import (
 // meanwhile, and another gang waits for the room. Once the first gang is released, the other starts; when its members can be bound, and
 // have been created anew, it starts as well.
 func TestAHalfGangGivesBackWhatItHolds(t *testing.T) {
+	t.Parallel()
 	const timeout = 5 * time.Second
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=2,memory=4Gi"}})
 	denyBindings(t, e, env.Namespace, "half-1", `object.metadata.name != "half-1"`)
@@ -71,6 +72,7 @@ func TestAHalfGangGivesBackWhatItHolds(t *testing.T) {
 // two others. It gets that of both, once the gang has been broken for its time and not before. A gang that nobody takes room from is
 // released if that is wanted.
 func TestAGangThatLostMembersYields(t *testing.T) {
+	t.Parallel()
 	const timeout = 5 * time.Second
 	const conf = "actions: \"enqueue, allocate, preempt\"\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}]}]\n"
 	for name, release := range map[string]bool{"to who needs the room": false, "for nobody's sake": true} {
@@ -165,6 +167,7 @@ func annotate(t *testing.T, e *env.Env, group, key, value string) {
 // TestAPodGroupSaysHowLongItsGangMayBeBroken: the scheduler's times are long. What an annotation says that cannot be used is told; once it is
 // mended it counts at once.
 func TestAPodGroupSaysHowLongItsGangMayBeBroken(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
 	e.StartScheduler(t)
 	lost := env.Gang{Name: "lost", Min: 3, Size: 3, CPU: "1", Group: func(g *volcano.PodGroup) {
@@ -192,6 +195,7 @@ func TestAPodGroupSaysHowLongItsGangMayBeBroken(t *testing.T) {
 // TestBrokenGangsAreCompletedOneAtATime: two gangs have lost two members each, and there is room for one. The older one grows by it, the
 // younger one not; once the older one is whole again it says for how long it was broken.
 func TestBrokenGangsAreCompletedOneAtATime(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=6,memory=4Gi"}})
 	e.StartScheduler(t)
 	gangs := []env.Gang{{Name: "older", Min: 3, Size: 3, CPU: "1"}, {Name: "younger", Min: 3, Size: 3, CPU: "1"}}
@@ -235,6 +239,7 @@ func TestBrokenGangsAreCompletedOneAtATime(t *testing.T) {
 // TestABrokenGangIsCompletedBeyondWhatItsQueueDeserves: its queue is due half of the cluster and holds that, its two members included. The
 // third one starts all the same when it is created anew; a pod of another job of the queue does not.
 func TestABrokenGangIsCompletedBeyondWhatItsQueueDeserves(t *testing.T) {
+	t.Parallel()
 	const conf = "actions: \"enqueue, allocate\"\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: proportion}, {name: predicates}, {name: nodeorder}]}]\n"
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=8Gi"}})
 	e.StartSchedulerWith(t, conf)
@@ -267,6 +272,7 @@ func TestABrokenGangIsCompletedBeyondWhatItsQueueDeserves(t *testing.T) {
 // a whole, though no policy of the tiers would choose it, and the older one starts long before either would be released. Where no action evicts
 // both stay.
 func TestOneOfTwoHalfGangsGivesWay(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		actions string
 		older   int

@@ -21,6 +21,7 @@ import (
 // TestGangsSurviveNodesAndPodsThatDisappear runs gangs to their end while nodes and pods are deleted under them, at any
 // moment between plan and bind, and created again as their controllers would.
 func TestGangsSurviveNodesAndPodsThatDisappear(t *testing.T) {
+	t.Parallel()
 	const gangs, size, nodes, blows = 30, 4, 10, 60
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

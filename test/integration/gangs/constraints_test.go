@@ -39,6 +39,7 @@ func perNode(t *testing.T, e *env.Env, gang, label string) map[string]int {
 // TestConstraintsAmongMembersHoldForTheWholeGang runs each constraint twice: with a gang that can satisfy it and with
 // one member too many, which must then wait as a whole.
 func TestConstraintsAmongMembersHoldForTheWholeGang(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Shapes: []string{
 		"name=a,count=2,cpu=16,memory=64Gi,label:zone=a",
 		"name=b,count=2,cpu=16,memory=64Gi,label:zone=b",
@@ -121,6 +122,7 @@ func TestConstraintsAmongMembersHoldForTheWholeGang(t *testing.T) {
 
 // TestVolumesThatBindOnFirstUse starts a gang whose volumes exist, and refuses as a whole one that is a volume short.
 func TestVolumesThatBindOnFirstUse(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 4, Shapes: []string{"cpu=16,memory=64Gi"}})
 	e.StartSchedulerWith(t, everyoneIsAdmitted)
 	_, err := e.Kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{

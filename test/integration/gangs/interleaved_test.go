@@ -20,6 +20,7 @@ var listAll = metav1.ListOptions{}
 // TestTwoGangsOfMoreThanHalfTheClusterTakeTurns creates two gangs of 60 % of the cluster each with their pods mixed:
 // one runs, the other waits untouched and starts when the first is gone. Schedulers that reserve pod by pod dead-lock.
 func TestTwoGangsOfMoreThanHalfTheClusterTakeTurns(t *testing.T) {
+	t.Parallel()
 	const rounds, nodes, cores, size = 100, 10, 2, 12
 	e := env.New(t, localcluster.Options{Nodes: nodes, Shapes: []string{fmt.Sprintf("cpu=%d,memory=64Gi", cores)}})
 	e.StartScheduler(t)

@@ -61,6 +61,7 @@ func comeAndGo(t *testing.T, e *env.Env, name string, rounds int, change func(i 
 // TestNobodyWaitsForPodsWhoseResourceClaimIsMissing: a typo in a Deployment. Upstream keeps its pods out of the scheduling queue, where
 // a turn that waits for them would wait for ever. They start when the claim is there.
 func TestNobodyWaitsForPodsWhoseResourceClaimIsMissing(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 4, Shapes: []string{"cpu=32,memory=64Gi"}})
 	e.StartScheduler(t)
 	createDevices(t, e)
@@ -135,6 +136,7 @@ func createResourceClaim(t *testing.T, e *env.Env, name string) {
 
 // TestNobodyWaitsForPodsWhoseVolumeClaimIsMissing: each of 50 pods names a claim of its own, and one of them comes.
 func TestNobodyWaitsForPodsWhoseVolumeClaimIsMissing(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 4, Shapes: []string{"cpu=32,memory=64Gi"}})
 	e.StartScheduler(t)
 	_, err := e.Kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
@@ -171,6 +173,7 @@ func indexOf(pods []*corev1.Pod, name string) int {
 
 // TestNobodyWaitsForGangsThatSelectFullNodes: each of 50 gangs has a label of its own, as the pods of Jobs have.
 func TestNobodyWaitsForGangsThatSelectFullNodes(t *testing.T) {
+	t.Parallel()
 	const gangs, size = 50, 4
 	e := env.New(t, localcluster.Options{Shapes: []string{
 		"name=full,count=2,cpu=4,memory=64Gi,label:pool=full", "name=room,count=4,cpu=16,memory=64Gi,label:pool=room",
@@ -215,6 +218,7 @@ func TestNobodyWaitsForGangsThatSelectFullNodes(t *testing.T) {
 
 // TestNobodyWaitsForPodsWhoseBindingsAreRefused: a policy denies the bindings of one namespace. Its pods are bound when it is gone.
 func TestNobodyWaitsForPodsWhoseBindingsAreRefused(t *testing.T) {
+	t.Parallel()
 	const denied, pods = "denied", 20
 	e := env.New(t, localcluster.Options{Nodes: 4, Shapes: []string{"cpu=32,memory=64Gi"}})
 	if _, err := e.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: denied}}, metav1.CreateOptions{}); err != nil {

@@ -24,6 +24,7 @@ import (
 
 // TestPodGroupsOfSchedulerPluginsAreGangs starts pods that name their group by scheduler-plugins' label.
 func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
+	t.Parallel()
 	crds, err := filepath.Abs("../../../manifests/crds-optional")
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +57,7 @@ func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
 
 // TestPodsWithoutAGroup places plain pods of the batch profile one by one, and those of the ordinary profile beside.
 func TestPodsWithoutAGroup(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=4,memory=64Gi"}})
 	e.StartSchedulerWith(t, everyoneIsAdmitted)
 	label := func(p *corev1.Pod) *corev1.Pod {
@@ -78,6 +80,7 @@ func TestPodsWithoutAGroup(t *testing.T) {
 
 // TestPodGroupsWithoutAStatusSubresource serves PodGroups defined as Volcano defines them.
 func TestPodGroupsWithoutAStatusSubresource(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const subresource = "    subresources:\n      status: {}\n"
 	for _, name := range []string{"scheduling.volcano.sh_podgroups.yaml", "scheduling.volcano.sh_queues.yaml"} {

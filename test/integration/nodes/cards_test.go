@@ -56,6 +56,7 @@ func annotate(t *testing.T, e *env.Env, node, key, value string) {
 // TestGangsWithCardsAreBoundOneAfterTheOther plays the device plugin: for each pod that is bound with cards it takes the lock of the
 // node away. The two of a gang get a card each; the other gang waits until both cards are free.
 func TestGangsWithCardsAreBoundOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	bound := make(chan *corev1.Pod, 10)
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=64Gi,volcano.sh/vgpu-number=10,volcano.sh/vgpu-memory=80000,volcano.sh/vgpu-cores=200"}},
 		func(before, after *corev1.Pod) {

@@ -25,6 +25,7 @@ import (
 
 // TestGangsWaitForNumatopologies begins without their definition, as on a cluster to which the exporter comes later.
 func TestGangsWaitForNumatopologies(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=64Gi"}})
 	node := onlyNode(t, e)
 	start(t, e, "{name: numa-aware}")

@@ -76,6 +76,7 @@ func placed(t *testing.T, e *env.Env, queue string) []*corev1.Pod {
 // TestSaturatedQueuesHoldTheCluster by their weights, not only in the end: while pods of all queues come and go, no queue
 // ever holds a pod more than its due, and whenever the cluster is full each holds its due within one pod.
 func TestSaturatedQueuesHoldTheClusterByTheirWeights(t *testing.T) {
+	t.Parallel()
 	const cores, jobs, rounds = 60, 80, 60
 	due := map[string]int{"one": 10, "two": 20, "three": 30}
 	w := newWatch(due, cores)
@@ -119,6 +120,7 @@ func TestSaturatedQueuesHoldTheClusterByTheirWeights(t *testing.T) {
 // TestJobsOfAQueueAlternate checks that elastic jobs of one queue grow side by side by their dominant shares: after every
 // single bind no job is more than one pod ahead of another.
 func TestJobsOfAQueueAlternate(t *testing.T) {
+	t.Parallel()
 	const cores = 12
 	names := []string{"a", "b", "c"}
 	var mu sync.Mutex
@@ -164,6 +166,7 @@ tiers:
 // TestASiblingBorrowsUntilItsOwnerComes checks hierarchical capacity: a queue borrows what its sibling leaves idle, up to
 // what their parent may hold; of the room that comes free the sibling gets what it deserves first.
 func TestASiblingBorrowsUntilItsOwnerComes(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 3, Shapes: []string{"cpu=4,memory=64Gi"}})
 	createQueues(t, e, map[string]queueSpec{
 		"eng": {weight: 1, deserved: "8", capability: "8"}, "sci": {weight: 1, deserved: "4"},
@@ -212,6 +215,7 @@ func TestASiblingBorrowsUntilItsOwnerComes(t *testing.T) {
 // TestABrokenTreeIsLeftOut checks that a broken part of the tree waits and says why, that the rest runs, and that mending
 // it is all it takes.
 func TestABrokenTreeIsLeftOut(t *testing.T) {
+	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=8,memory=64Gi"}})
 	createQueues(t, e, map[string]queueSpec{
 		"well":   {weight: 1, deserved: "4"},
