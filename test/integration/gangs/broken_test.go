@@ -77,6 +77,7 @@ func TestAGangThatLostMembersYields(t *testing.T) {
 	const conf = "actions: \"enqueue, allocate, preempt\"\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}]}]\n"
 	for name, release := range map[string]bool{"to who needs the room": false, "for nobody's sake": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
 			urgent := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}
 			if _, err := e.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), urgent, metav1.CreateOptions{}); err != nil {
@@ -281,6 +282,7 @@ func TestOneOfTwoHalfGangsGivesWay(t *testing.T) {
 		"none does":        {actions: "enqueue, allocate", older: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			conf := fmt.Sprintf("actions: %q\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}]}]\n", c.actions)
 			e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
 			nodes, err := e.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})

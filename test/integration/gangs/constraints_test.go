@@ -38,7 +38,7 @@ func perNode(t *testing.T, e *env.Env, gang, label string) map[string]int {
 
 // TestConstraintsAmongMembersHoldForTheWholeGang runs each constraint twice: with a gang that can satisfy it and with
 // one member too many, which must then wait as a whole.
-func TestConstraintsAmongMembersHoldForTheWholeGang(t *testing.T) {
+func TestConstraintsAmongMembersHoldForTheWholeGang(t *testing.T) { //nolint:tparallel // what is tried on one cluster comes one after the other
 	t.Parallel()
 	e := env.New(t, localcluster.Options{Shapes: []string{
 		"name=a,count=2,cpu=16,memory=64Gi,label:zone=a",

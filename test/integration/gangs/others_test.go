@@ -60,7 +60,7 @@ func comeAndGo(t *testing.T, e *env.Env, name string, rounds int, change func(i 
 
 // TestNobodyWaitsForPodsWhoseResourceClaimIsMissing: a typo in a Deployment. Upstream keeps its pods out of the scheduling queue, where
 // a turn that waits for them would wait for ever. They start when the claim is there.
-func TestNobodyWaitsForPodsWhoseResourceClaimIsMissing(t *testing.T) {
+func TestNobodyWaitsForPodsWhoseResourceClaimIsMissing(t *testing.T) { //nolint:tparallel // what is tried on one cluster comes one after the other
 	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 4, Shapes: []string{"cpu=32,memory=64Gi"}})
 	e.StartScheduler(t)
