@@ -62,7 +62,7 @@ demo: $(BIN)/kube-scheduler $(BIN)/localcluster ## Start a cluster of simulated 
 ##@ Test
 
 .PHONY: test
-test: verify-format test-unit test-integration ## Run what CI runs: format, unit and integration tests
+test: verify test-unit test-integration ## Run what CI runs: all checks, unit and integration tests
 
 .PHONY: test-unit
 test-unit: ## Run the tests next to the code, with the race detector
@@ -72,9 +72,9 @@ test-unit: ## Run the tests next to the code, with the race detector
 test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run the tests on a real etcd and kube-apiserver, and those of the manifests
 	packages=$$($(call packages,and $$heavy (or .TestGoFiles .XTestGoFiles),$(CODE) ./test/...)); \
 	if [[ -n $$packages ]]; then go test -shuffle=on $$packages; fi
-	@# One package at a time: each starts clusters of its own.
+	@# One package at a time: each starts clusters of its own. Four tests of it at a time: mostly they wait.
 	packages=$$($(call packages,not $$heavy,./test/...)); \
-	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 1 -timeout 40m $$packages
+	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 1 -parallel 4 -timeout 40m $$packages
 
 .PHONY: soak
 soak: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let queues evict from each other for half an hour and judge it; SOAK="--conf capacity --seed 2" sets flags

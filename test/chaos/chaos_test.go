@@ -18,6 +18,7 @@ import (
 
 // TestAFewRounds does what a whole run does, a few times, with binds that are slow enough for a busy machine.
 func TestAFewRounds(t *testing.T) {
+	t.Parallel()
 	binary, err := schedulerprocess.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +30,7 @@ func TestAFewRounds(t *testing.T) {
 	}
 	for _, trouble := range chosen {
 		t.Run(trouble.name, func(t *testing.T) {
+			t.Parallel()
 			o := o
 			o.Rounds = map[string]int{"kill": 4, "takeover": 3}[trouble.name]
 			o.Rounds = max(o.Rounds, 1)
