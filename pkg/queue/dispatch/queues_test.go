@@ -142,9 +142,11 @@ func TestJobsAreLetInAsThereIsRoom(t *testing.T) {
 // enqueued. Others that were let in before may not.
 func TestWhoIsLetInMayComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d := newStandbyWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
 		d.submit("first", 1, 9, "1")
 		d.submit("second", 1, 8, "1")
+		// Both are there before the first turn.
+		go d.Run(t.Context())
 		d.want("first-0")
 		d.submit("high", 1, 7, "1")
 		d.important("high")
