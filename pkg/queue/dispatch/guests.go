@@ -49,14 +49,18 @@ func (s *stalls) next() time.Time {
 	return s.of[0].since.Add(s.cfg.StalledAfter)
 }
 
-// due returns the lots of a backlog that nodes have refused for long by now.
+// due returns the lots of a backlog that nodes have refused for long by now. Lots that are gone, or were placed since, are forgotten.
 func (s *stalls) due(now time.Time, b *backlog) []*lot {
 	var due []*lot
-	for len(s.of) > 0 && !s.next().After(now) {
-		if l := s.of[0].lot; b.lots[l.key] == l && l.refusedSince.Equal(s.of[0].since) {
-			due = append(due, l)
+	for ; len(s.of) > 0; s.of = s.of[1:] {
+		first := s.of[0]
+		if b.lots[first.lot.key] != first.lot || !first.lot.refusedSince.Equal(first.since) {
+			continue
 		}
-		s.of = s.of[1:]
+		if s.next().After(now) {
+			break
+		}
+		due = append(due, first.lot)
 	}
 	return due
 }
