@@ -5,15 +5,14 @@ package dispatch
 
 import "github.com/caldera-scheduler/caldera/pkg/model"
 
-// bars are what was last found to keep whole queues from turns, by queue. It is called with the dispatcher's lock held.
+// bars tells by queue why its jobs have no turns, as last found. Its method is called with the dispatcher's lock held.
 type bars struct {
 	cfg    *Config
 	outbox *outbox
 	of     map[string]model.Reason
 }
 
-// renew finds the queues for which it changed whether, and why, they give jobs no turns, and has it told that one is left out of scheduling,
-// or no longer is.
+// renew asks anew, and returns the queues whose answer has changed. It has it told when one is left out of scheduling, or no longer is.
 func (b bars) renew() (changed map[string]bool) {
 	changed, known := map[string]bool{}, map[string]bool{}
 	for _, q := range b.cfg.Policies.Book().Queues() {

@@ -36,7 +36,7 @@ func (l limits) refuses(job *model.Job, borrowing bool) model.Reason {
 	return policies.Refuses(q, own, need, borrowing)
 }
 
-// budget is what the job's queue may take for it, with what is kept for the job given back.
+// budget is what the job's queue may take for it. Room that is kept for the job counts as free.
 func (l limits) budget(job *model.Job, borrowing bool) *policy.Budget {
 	b := l.cfg.Policies.Budget(l.queueOf(job), job.OwnHalf(), borrowing)
 	if job.Counts.Nominated > 0 && l.cfg.Policies.Book().Mode() == account.Proportion {

@@ -23,7 +23,7 @@ const (
 	lastRest  = 30 * time.Minute
 )
 
-// setback is what is kept of a job that failed until a pod of it is bound, also while nothing of it waits.
+// setback says how a job failed. It is kept until one of the job's pods is bound, also while none of them waits.
 type setback struct {
 	// failures counts attempts in a row that ended in an error; notBefore is when the next may begin.
 	failures  int
@@ -32,7 +32,7 @@ type setback struct {
 	why model.Reason
 }
 
-// setbacks are the jobs that failed and of which no pod was bound since. All methods are called with the dispatcher's lock held.
+// setbacks are those of all jobs that failed. All methods are called with the dispatcher's lock held.
 type setbacks struct {
 	cfg *Config
 	of  map[model.JobKey]setback
