@@ -73,7 +73,7 @@ func (a Amounts) MarshalJSON() ([]byte, error) {
 // figuresOf returns the figures as they are now. It is the only place that knows where they come from.
 func figuresOf(c *core.Core) Figures {
 	figures := Figures{Queues: map[string]QueueFigures{}, JobShares: map[string]float64{}}
-	queues, shares := c.Dispatcher.Figures(), c.Dispatcher.Shares()
+	queues, shares := c.Dispatcher.View().Figures(), c.Dispatcher.View().Shares()
 	names := resourcesOf(c)
 	for _, q := range queues {
 		figures.Queues[q.Name] = QueueFigures{

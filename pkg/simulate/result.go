@@ -187,7 +187,7 @@ func tallyOf(pods, disrupted []*corev1.Pod) tally {
 // jobs returns the jobs of the model with what became of their pods.
 func (c *cluster) jobs(pods []*corev1.Pod) []Job {
 	t := tallyOf(pods, c.api.Disruptions())
-	reasons := c.core.Dispatcher.Reasons()
+	reasons := c.core.Dispatcher.View().Reasons()
 	byKey := map[model.JobKey]Job{}
 	for j := range c.core.State.Snapshot().Jobs {
 		job := Job{

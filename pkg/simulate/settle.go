@@ -165,7 +165,7 @@ func (c *cluster) working() string {
 
 // lagging says which part of the scheduler has not taken note yet of what another part did; empty when none.
 func (c *cluster) lagging() string {
-	if !maps.Equal(c.core.Dispatcher.Reasons(), c.core.Writer.Reasons()) {
+	if !maps.Equal(c.core.Dispatcher.View().Reasons(), c.core.Writer.Reasons()) {
 		return "reasons for waiting are being told"
 	}
 	// All is delivered, so that the scheduler's informer has what the API has.

@@ -191,7 +191,7 @@ func (p *process) act(ctx context.Context, kube kubernetes.Interface, name strin
 // phase is how far the turn has come.
 func (p *process) phase() dispatch.TurnPhase {
 	if d := p.core.Dispatcher; d != nil {
-		return d.Phase()
+		return d.View().Phase()
 	}
 	return dispatch.Idle
 }

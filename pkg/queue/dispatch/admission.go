@@ -5,7 +5,6 @@ package dispatch
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"slices"
 	"time"
 
@@ -53,9 +52,11 @@ type applicantKey struct {
 
 // admissions are the jobs that ask to be let into their queues. All methods are called with the dispatcher's lock held.
 type admissions struct {
-	cfg      *Config
-	outbox   *outbox
-	host     host
+	cfg    *Config
+	outbox *outbox
+	lots   *lots
+	// blocked says what keeps a job from having turns, or from being let into its queue, at all.
+	blocked  func(job *model.Job, admitted bool) model.Reason
 	applying map[applicantKey]*applicants
 	// asked: some have not been voted on. Unbarred: fewer promises keep those out that have been.
 	asked, unbarred bool
@@ -63,18 +64,8 @@ type admissions struct {
 	freed uint64
 }
 
-// host is the part of the dispatcher that admissions call.
-type host interface {
-	// join lets a job have turns, and leave takes them away.
-	join(w *waiting)
-	leave(w *waiting)
-	// blocked says what keeps a job from having turns at all.
-	blocked(job *model.Job, admitted bool) model.Reason
-	tell(w *waiting, reason model.Reason)
-}
-
-func newAdmissions(cfg *Config, outbox *outbox, host host) admissions {
-	return admissions{cfg: cfg, outbox: outbox, host: host, applying: map[applicantKey]*applicants{}}
+func newAdmissions(cfg *Config, outbox *outbox, lots *lots, blocked func(*model.Job, bool) model.Reason) admissions {
+	return admissions{cfg: cfg, outbox: outbox, lots: lots, blocked: blocked, applying: map[applicantKey]*applicants{}}
 }
 
 // reset drops all that is known of applicants.
@@ -108,7 +99,7 @@ func (s *admissions) apply(w *waiting) {
 	}
 	a.jobs.Put(w.applied)
 	if a.reason != (model.Reason{}) {
-		s.host.tell(w, a.reason)
+		s.lots.tell(w, a.reason)
 	}
 	a.asks, s.asked = true, true
 }
@@ -189,7 +180,7 @@ func (s *admissions) admitFrom(candidates []*applicants, world policy.World) {
 			continue
 		}
 		w := a.jobs.Top().waiting
-		s.host.leave(w)
+		s.lots.leave(w)
 		s.letIn(w)
 		s.cfg.Policies.Entered(w.job.Job)
 		if a.jobs.Len() > 0 {
@@ -217,7 +208,7 @@ func (s *admissions) ask(a *applicants, world policy.World) bool {
 	if news || fresh {
 		for _, w := range a.jobs.Items() {
 			if news || !w.reported.Same(reason) {
-				s.host.tell(w.waiting, reason)
+				s.lots.tell(w.waiting, reason)
 			}
 		}
 	}
@@ -234,27 +225,5 @@ func (s *admissions) letIn(w *waiting) {
 	w.job = s.cfg.Policies.Rank(&job)
 	s.cfg.Policies.SetJob(job.Key, &job)
 	s.outbox.admit(job.Key, true)
-	s.host.tell(w, model.Reason{})
-}
-
-// watchPods keeps the time since when an admitted job is without pods, and has it give its admission back when that is
-// too long: what it was promised keeps others waiting.
-func (d *Dispatcher) watchPods(w *waiting) {
-	job := w.job
-	if d.cfg.AdmissionTimeout == 0 || job.Group == nil || job.Counts.Total() > 0 || job.Key.Source != model.FromVolcano {
-		w.podless = time.Time{}
-		return
-	}
-	now := d.cfg.Clock.Now()
-	switch {
-	case w.podless.IsZero():
-		w.podless = now
-	case now.Sub(w.podless) >= d.cfg.AdmissionTimeout:
-		w.podless, w.notBefore = time.Time{}, now.Add(afterTimeout)
-		d.outbox.admit(job.Key, false)
-		d.tell(w, model.Reason{Kind: model.NotAdmitted, Subject: "no pods", Message: fmt.Sprintf(
-			"gave its admission back: no pod of it was created within %s of being Inqueue", d.cfg.AdmissionTimeout)})
-		return
-	}
-	d.alarms.set(job.Key, w.podless.Add(d.cfg.AdmissionTimeout))
+	s.lots.tell(w, model.Reason{})
 }

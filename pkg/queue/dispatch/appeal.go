@@ -20,36 +20,6 @@ import (
 // beyond it, and between two looks at all lots for which there may be new victims: a busy cluster places pods all the time.
 const appealPause = time.Second
 
-// mayAppeal reports whether it may help to look for victims for a lot now, as far as a glance at the queues tells. If it is
-// too soon, the lot is looked at again later.
-func (d *Dispatcher) mayAppeal(l *lot, borrowing bool) bool {
-	job := l.best().job.Job
-	if !d.cfg.Evicts || l.key.guest || job.Counts.Nominated > 0 {
-		return d.cfg.Evicts && !l.key.guest
-	}
-	l.starving = d.starving(job)
-	return l.starving && !d.newVictims.tooSoon(*l.lastAppeal(borrowing), d.cfg.Clock.Now()) && len(d.mayEvict(job)) > 0
-}
-
-// starving reports whether others may be evicted for a job as far as its own state goes: the policies say so, or it is the broken gang that
-// is completed first.
-func (d *Dispatcher) starving(job *model.Job) bool {
-	return job.Key == d.completer || d.cfg.Policies.Starving(job)
-}
-
-// mayEvict returns the actions by which a starving job might find a victim, in order. That broken gangs give way comes before all that
-// selectors say.
-func (d *Dispatcher) mayEvict(job *model.Job) []config.Action {
-	var may []config.Action
-	if d.othersYield(job.Key) {
-		may = append(may, config.Complete)
-	}
-	if d.cfg.Policies.Starving(job) {
-		may = append(may, d.cfg.Policies.MayEvict(job)...)
-	}
-	return may
-}
-
 // newVictims is whether there may be new victims for those who wait for some: somebody runs who did not, somebody is protected less, or a queue is
 // due more than before or another less, which decides who may be evicted for whom. All methods are called with the dispatcher's lock held.
 type newVictims struct {
@@ -112,8 +82,8 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 		return Appeal{}
 	}
 	d.turn.appealing = true
-	l := d.backlog.lots[d.turn.lot]
-	if !d.cfg.Evicts || l == nil || l.key.guest || !d.starving(job) {
+	l := d.lots.of(d.turn)
+	if !d.cfg.Evicts || l == nil || l.key.guest || !d.selection.starving(job) {
 		return Appeal{Job: job}
 	}
 	l.starving = true
@@ -121,9 +91,9 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 	if d.cfg.Policies.Starving(job) {
 		a.None = d.cfg.Policies.WhyNone(job)
 	}
-	if last, now := l.lastAppeal(d.turn.borrowing), d.cfg.Clock.Now(); !d.newVictims.tooSoon(*last, now) {
+	if last, now := l.lastAppeal(d.turn.borrowing), d.cfg.Clock.Now(); !d.lots.newVictims.tooSoon(*last, now) {
 		*last = now
-		a.Actions = d.mayEvict(job)
+		a.Actions = d.selection.mayEvict(job)
 	}
 	return a
 }
@@ -136,7 +106,7 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 	if job == nil {
 		return nil
 	}
-	world.Lapses = d.broken.lapses()
+	world.Lapses = d.waits.broken.lapses()
 	return d.cfg.Policies.Trial(action, job, world)
 }
 
@@ -144,7 +114,7 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 func (d *Dispatcher) Ordinary() *policy.Ordinary {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.cfg.Policies.Ordinary(d.cfg.Clock.Now(), d.broken.lapses())
+	return d.cfg.Policies.Ordinary(d.cfg.Clock.Now(), d.waits.broken.lapses())
 }
 
 // Protection tells whom the policies protect from being evicted for nobody's sake.
@@ -159,7 +129,7 @@ func (d *Dispatcher) appellant(lead types.UID) *model.Job {
 		return nil
 	}
 	// Even who may place its members as they fit has others evicted for all of them or for none.
-	return d.loosen(d.cfg.State.Job(d.turn.job))
+	return d.cfg.loosen(d.cfg.State.Job(d.turn.job))
 }
 
 // Pipelined ends the turn because others are evicted for it. The model must have been told before.
@@ -167,7 +137,7 @@ func (d *Dispatcher) Pipelined(lead types.UID) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
 		d.end(TurnPipelined)
-		if l := d.backlog.lots[t.lot]; l != nil {
+		if l := d.lots.of(t); l != nil {
 			// There may be victims for the next of its like, too.
 			l.appealed, l.appealedBeyond = time.Time{}, time.Time{}
 		}

@@ -87,7 +87,7 @@ func crowd(b *testing.B, jobs int, capacity config.TierPlugin) *Dispatcher {
 			}}},
 		})
 	}
-	d.takeIn()
+	d.waits.takeIn()
 	d.outbox = outbox{}
 	return d
 }
@@ -106,7 +106,7 @@ func BenchmarkNext(b *testing.B) {
 				d := crowd(b, jobs, mode.plugin)
 				b.ReportAllocs()
 				for b.Loop() {
-					if d.next() == nil {
+					if d.selection.next() == nil {
 						b.Fatal("nobody gets a turn")
 					}
 				}
@@ -121,14 +121,14 @@ func BenchmarkTurn(b *testing.B) {
 	d := crowd(b, 100_000, config.TierPlugin{Name: config.PluginCapacity, Switches: map[config.Switch]bool{config.EnableHierarchy: true}})
 	b.ReportAllocs()
 	for b.Loop() {
-		t := d.next()
+		t := d.selection.next()
 		if t == nil {
 			b.Fatal("nobody gets a turn")
 		}
 		d.cfg.State.Assume(t.lead.UID, "node-0")
-		d.takeIn()
+		d.waits.takeIn()
 		d.cfg.State.Forget(t.lead.UID)
-		d.takeIn()
+		d.waits.takeIn()
 		d.outbox = outbox{}
 	}
 }

@@ -199,13 +199,6 @@ func (g *brokenGangs) count(b *broken) {
 	}
 }
 
-// BrokenTotals returns what broken gangs came to so far.
-func (d *Dispatcher) BrokenTotals() BrokenTotals {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.broken.sum()
-}
-
 // sum returns the totals, brought up to date with all gangs.
 func (g *brokenGangs) sum() BrokenTotals {
 	for key, b := range g.gangs {
@@ -274,17 +267,4 @@ func (g *brokenGangs) lapses() map[model.JobKey]time.Time {
 		}
 	}
 	return at
-}
-
-// Broken counts the gangs that are broken.
-func (d *Dispatcher) Broken() map[Break]int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	count := map[Break]int{Half: 0, Lost: 0}
-	for _, b := range d.broken.gangs {
-		if !b.since.IsZero() {
-			count[b.how]++
-		}
-	}
-	return count
 }

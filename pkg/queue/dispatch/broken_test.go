@@ -136,7 +136,7 @@ func TestAGangThatLostMembersIsReleasedIfThatIsWanted(t *testing.T) {
 func (d *desk) wantBroken(half, lost int) {
 	d.t.Helper()
 	synctest.Wait()
-	if got := d.Broken(); got[dispatch.Half] != half || got[dispatch.Lost] != lost {
+	if got := d.View().Broken(); got[dispatch.Half] != half || got[dispatch.Lost] != lost {
 		d.t.Errorf("after %s there are %v, want %d half and %d lost", time.Since(d.began), got, half, lost)
 	}
 }

@@ -71,7 +71,7 @@ func (d *Dispatcher) Between() {
 	d.mu.Lock()
 	now := d.cfg.Clock.Now()
 	if spent := d.cycle.over(now); spent > 0 {
-		d.allowance.charge(now, spent)
+		d.selection.allowance.charge(now, spent)
 	}
 	d.conclude()
 	d.mu.Unlock()
@@ -126,7 +126,7 @@ func (d *Dispatcher) conclude() {
 		d.fail(t.job, fmt.Errorf("the scheduling cycle of pod %s ended without a verdict", uid))
 		d.end(TurnErrored)
 	case t.member(uid) != nil:
-		d.setbacks.failed(t.job, 0)
+		d.waits.setbacks.failed(t.job, 0)
 		d.end(TurnBroken)
 	}
 }
@@ -135,9 +135,9 @@ func (d *Dispatcher) conclude() {
 // error, of a plugin or an extender for instance, and not for want of room.
 func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
 	d.mu.Lock()
-	if _, ok := d.absence.away[uid]; ok {
-		delete(d.absence.away, uid)
-		d.changed[job] = true
+	if _, ok := d.waits.absence.away[uid]; ok {
+		delete(d.waits.absence.away, uid)
+		d.waits.changed[job] = true
 	}
 	switch t := d.turn; {
 	case err == nil:
@@ -145,7 +145,7 @@ func (d *Dispatcher) Failed(uid types.UID, job model.JobKey, err error) {
 		d.fail(job, err)
 		d.end(TurnErrored)
 	default:
-		d.setbacks.explain(job, err)
+		d.waits.setbacks.explain(job, err)
 	}
 	d.mu.Unlock()
 	d.proceed()
@@ -158,7 +158,7 @@ func (d *Dispatcher) NoNodes(uid types.UID) {
 	t, task := d.turn, d.cfg.State.Task(uid)
 	leads := t != nil && t.members == nil && t.planning.IsZero() && t.maybeLedBy(task)
 	if leads {
-		if job := d.job(t.job); job != nil {
+		if job := d.waits.job(t.job); job != nil {
 			t.lead = task.Pod
 			d.noteLot(t, job)
 		}
@@ -176,12 +176,12 @@ var noNodes = model.Reason{
 // Seen records that the scheduling queue has a pod: one that it did not know, or that another plugin kept out of it.
 func (d *Dispatcher) Seen(uid types.UID) {
 	d.mu.Lock()
-	missed, away := d.absence.away[uid]
+	missed, away := d.waits.absence.away[uid]
 	if away {
-		d.changed[missed.job] = true
+		d.waits.changed[missed.job] = true
 	}
-	_, held := d.absence.held[uid]
-	d.absence.forget(uid)
+	_, held := d.waits.absence.held[uid]
+	d.waits.absence.forget(uid)
 	d.mu.Unlock()
 	if held {
 		d.cfg.State.Hold(uid, "")
@@ -207,15 +207,15 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 			continue
 		}
 		if s.GatedBy != "" {
-			d.absence.held[s.Pod] = s.GatedBy
+			d.waits.absence.held[s.Pod] = s.GatedBy
 			held = append(held, s)
 		} else {
 			// Nothing depends on its being told of the pod.
-			d.absence.away[s.Pod] = away{task.Job, d.cfg.Clock.Now().Add(overtakenAfter)}
-			d.changed[task.Job] = true
+			d.waits.absence.away[s.Pod] = away{task.Job, d.cfg.Clock.Now().Add(overtakenAfter)}
+			d.waits.changed[task.Job] = true
 		}
 	}
-	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || !d.absence.ofJob(t.job, d.cfg.Clock.Now()).IsZero()) {
+	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || !d.waits.absence.ofJob(t.job, d.cfg.Clock.Now()).IsZero()) {
 		d.end(TurnChanged)
 	}
 	d.mu.Unlock()
@@ -226,12 +226,12 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 
 // forgetPods drops what is kept of pods that are gone, or have a node.
 func (d *Dispatcher) forgetPods(uids []types.UID) {
-	if len(d.absence.away)+len(d.absence.held)+len(d.urgent) == 0 {
+	if len(d.waits.absence.away)+len(d.waits.absence.held)+len(d.urgent) == 0 {
 		return
 	}
 	for _, uid := range uids {
 		if task := d.cfg.State.Task(uid); task == nil || task.Status != model.Pending && task.Status != model.Allocated {
-			d.absence.forget(uid)
+			d.waits.absence.forget(uid)
 			delete(d.urgent, uid)
 		}
 	}
@@ -253,7 +253,7 @@ const (
 func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 	activate, over := d.turn.nudge(&d.cycle, d.cfg.Clock.Now())
 	if over {
-		d.setbacks.failed(d.turn.job, 0)
+		d.waits.setbacks.failed(d.turn.job, 0)
 		d.end(TurnBroken)
 		return nil, 0
 	}

@@ -404,13 +404,13 @@ func TestBeforeItRunsNothingIsKept(t *testing.T) {
 		for i := range 1000 {
 			d.submit("past", 1, 1, "1")
 			if i%100 == 0 {
-				d.Figures()
+				d.View().Figures()
 			}
 			d.state.DeletePod("past-0")
 			d.state.DeleteGroup(keyOf("past"))
 		}
 		d.submit("a", 1, 2, "1")
-		for _, q := range d.Figures() {
+		for _, q := range d.View().Figures() {
 			if requested := q.Usage.Requested.Get(corev1.ResourceCPU); q.Name == model.DefaultQueue && requested != 1000 {
 				t.Errorf("queue %s requests %d millicores, want those of the job that is there", q.Name, requested)
 			}
@@ -420,7 +420,7 @@ func TestBeforeItRunsNothingIsKept(t *testing.T) {
 		d.submit("b", 1, 1, "1")
 		go d.Run(t.Context())
 		d.want("b-0")
-		if got := len(d.Waiting()); got != 1 {
+		if got := len(d.View().Waiting()); got != 1 {
 			t.Errorf("%d jobs wait, want 1", got)
 		}
 	})

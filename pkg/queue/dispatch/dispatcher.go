@@ -87,73 +87,28 @@ type Dispatcher struct {
 	running bool
 	// stepped: turns begin in Step only.
 	stepped bool
-	jobs    map[model.JobKey]*waiting
-	backlog backlog
-	// completer is the first of the jobs that go before others because they are partial.
-	completer model.JobKey
-	// loosened is the accounts' count of room in queues as of when the lots that wait for it were last looked at.
-	loosened  uint64
-	rooms     rooms
-	lookout   lookout
-	allowance allowance
-	// roomy: the last turn was for most room.
-	roomy      bool
-	admissions admissions
-	stalls     stalls
-	// nodes are the totals of the nodes when these last changed.
-	nodes  model.Totals
-	alarms alarms
-	// queues are the queues that changed.
-	queues map[string]bool
-	bars   bars
-	limits limits
-	turn   *turn
-	turns  uint64
+	// waits are the jobs that wait, lots where they stand, selection who of them is next.
+	waits     *waitlist
+	lots      *lots
+	selection *selection
+	turn      *turn
 	// paused is until when no turn begins.
-	paused  time.Time
-	cycle   schedulingCycle
-	absence absence
+	paused time.Time
+	cycle  schedulingCycle
 	// urgent are members from when they are activated until they are taken from the queue.
 	urgent map[types.UID]bool
 	// adopting are rules that come into force when the turn ends; nil when there are none.
 	adopting *adoption
-	// changed and events are what happened since the last advance.
-	changed    map[model.JobKey]bool
-	events     model.Event
-	newVictims newVictims
-	setbacks   setbacks
-	broken     brokenGangs
-	outbox     outbox
-	// booked are the jobs that the accounts have, before Run.
-	booked map[model.JobKey]bool
+	outbox   outbox
 }
 
 // New returns a dispatcher that hands out no turns before Run.
 func New(cfg Config) *Dispatcher {
-	d := &Dispatcher{
-		cfg:     cfg,
-		signal:  make(chan struct{}, 1),
-		jobs:    map[model.JobKey]*waiting{},
-		backlog: newBacklog(cfg.Policies),
-		changed: map[model.JobKey]bool{},
-		booked:  map[model.JobKey]bool{},
-		rooms:   newRooms(cfg.State, cfg.Checks),
-		absence: newAbsence(), urgent: map[types.UID]bool{},
-		alarms: newAlarms(), queues: map[string]bool{},
-	}
-	d.limits, d.stalls, d.bars = limits{&d.cfg}, stalls{cfg: &d.cfg}, bars{&d.cfg, &d.outbox, map[string]model.Reason{}}
-	d.setbacks = newSetbacks(&d.cfg, d.setBack)
-	d.broken = newBrokenGangs(&d.cfg, d.alarms, &d.outbox)
-	d.admissions = newAdmissions(&d.cfg, &d.outbox, d)
+	d := &Dispatcher{cfg: cfg, signal: make(chan struct{}, 1), urgent: map[types.UID]bool{}}
+	d.lots = newLots(&d.cfg, &d.outbox)
+	d.waits = newWaitlist(&d.cfg, &d.outbox, d.lots)
+	d.selection = &selection{cfg: &d.cfg, waits: d.waits, lots: d.lots}
 	return d
-}
-
-// setBack takes in that a job has a setback, another one or none any more.
-func (d *Dispatcher) setBack(key model.JobKey, now setback) {
-	if w := d.jobs[key]; w != nil {
-		w.setback = now
-	}
-	d.changed[key] = true
 }
 
 // Notify tells the dispatcher what changed in the model. Before Run nothing of it is kept: then all is looked at.
@@ -164,17 +119,17 @@ func (d *Dispatcher) Notify(c model.Change) {
 		return
 	}
 	for _, key := range c.Jobs {
-		d.changed[key] = true
+		d.waits.changed[key] = true
 	}
 	d.forgetPods(c.Tasks)
 	if d.turn != nil {
 		d.checkMembers(c.Tasks)
 	}
 	for _, name := range c.Queues {
-		d.queues[name] = true
+		d.waits.queues[name] = true
 	}
-	d.events |= c.Events
-	d.rooms.note(c)
+	d.waits.events |= c.Events
+	d.lots.rooms.note(c)
 	if d.turn != nil {
 		d.turn.events |= c.Events
 		if !c.Own {
@@ -186,22 +141,6 @@ func (d *Dispatcher) Notify(c model.Change) {
 	if idle {
 		d.wake()
 	}
-}
-
-// changeAll has everything looked at.
-func (d *Dispatcher) changeAll() {
-	for key := range d.booked {
-		d.changed[key] = true
-	}
-	clear(d.booked)
-	snapshot := d.cfg.State.Snapshot()
-	for job := range snapshot.Jobs {
-		d.changed[job.Key] = true
-	}
-	for q := range snapshot.Queues {
-		d.queues[q.Name] = true
-	}
-	d.events |= model.NodeChanged | model.QueueChanged | model.QuotaChanged
 }
 
 // wake makes Run look at what happened.
@@ -216,7 +155,7 @@ func (d *Dispatcher) wake() {
 func (d *Dispatcher) Run(ctx context.Context) {
 	d.mu.Lock()
 	d.running = true
-	d.changeAll()
+	d.waits.changeAll()
 	d.mu.Unlock()
 	for {
 		timer := d.cfg.Clock.NewTimer(min(d.advance(false), nudgeAfter))
@@ -235,7 +174,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 func (d *Dispatcher) Gate(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, held := d.absence.held[uid]; held {
+	if _, held := d.waits.absence.held[uid]; held {
 		// What another plugin holds waits in the queue for it to let go.
 		return true
 	}
@@ -281,7 +220,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	if task.Job != t.job {
 		return Entry{}
 	}
-	job := d.job(t.job)
+	job := d.waits.job(t.job)
 	if t.members != nil || !task.Placeable() || job == nil || !t.isFor(job) {
 		return Entry{}
 	}
@@ -290,7 +229,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	d.noteLot(t, job)
 	entry := Entry{
 		Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,
-		Budget: d.limits.budget(job, t.borrowing), NodesFirst: t.nodesFirst, Followers: d.followers(t),
+		Budget: d.lots.limits.budget(job, t.borrowing), NodesFirst: t.nodesFirst, Followers: d.selection.followers(t),
 	}
 	t.followers = nil
 	for _, f := range entry.Followers {
@@ -301,9 +240,9 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 
 // noteLot notes of which lot the turn's job is, and how many places there are for it.
 func (d *Dispatcher) noteLot(t *turn, job *model.Job) {
-	t.lot = d.keyOf(d.jobs[t.job], job)
-	if l := d.backlog.lots[t.lot]; l != nil {
-		d.countRoom()
+	t.lot = d.lots.keyOf(d.waits.jobs[t.job], job)
+	if l := d.lots.of(t); l != nil {
+		d.lots.countRoom()
 		t.placesThen = l.places()
 	}
 }
@@ -330,7 +269,7 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 			d.urgent[pod.UID] = true
 		}
 	}
-	received := d.admissions.receive(d.jobs[t.job])
+	received := d.waits.admissions.receive(d.waits.jobs[t.job])
 	d.checkMembers(slices.Collect(maps.Keys(t.members)))
 	ended := d.turn == nil
 	d.mu.Unlock()

@@ -65,34 +65,6 @@ func (s *stalls) due(now time.Time, b *backlog) []*lot {
 	return due
 }
 
-// stall takes in which lots have stalled, and returns how long until the next may.
-func (d *Dispatcher) stall() time.Duration {
-	now := d.cfg.Clock.Now()
-	for _, l := range d.stalls.due(now, &d.backlog) {
-		l.stalled = true
-		for _, w := range l.jobs.Items() {
-			d.restall(w)
-		}
-	}
-	if next := d.stalls.next(); !next.IsZero() {
-		return next.Sub(now)
-	}
-	return idleWait
-}
-
-// restall tells the accounts whether a job is stalled, if they do not know.
-func (d *Dispatcher) restall(w *waiting) {
-	stalled := w.lot != nil && w.lot.stalled || w.failures > 0 && d.cfg.StalledAfter > 0
-	if w.stalled == stalled {
-		return
-	}
-	d.admissions.unbarred = d.admissions.unbarred || stalled
-	w.stalled = stalled
-	job := *w.job.Job
-	job.Stalled = stalled
-	d.cfg.Policies.SetJob(job.Key, &job)
-}
-
 // hosts reports whether nothing but promises to stalled jobs keeps a job from being let in.
 func (s *admissions) hosts(world policy.World, w *waiting) bool {
 	return !s.cfg.Policies.Book().Stalled().IsZero() && s.cfg.Policies.AdmitGuest(world, w.job) == (model.Reason{})
@@ -117,10 +89,10 @@ func (s *admissions) inviteAll(a *applicants, guests bool) {
 
 // invite lets an applicant have turns as a guest if it may and has its pods.
 func (s *admissions) invite(w *waiting) {
-	if w.applied.to.guests && s.host.blocked(w.job.Job, true) == (model.Reason{}) && w.job.Counts.Placeable() > 0 {
-		s.host.join(w)
+	if w.applied.to.guests && s.blocked(w.job.Job, true) == (model.Reason{}) && w.job.Counts.Placeable() > 0 {
+		s.lots.join(w)
 	} else {
-		s.host.leave(w)
+		s.lots.leave(w)
 	}
 }
 
@@ -138,7 +110,7 @@ func (s *admissions) receive(w *waiting) (received bool) {
 	if w == nil || w.applied == nil {
 		return false
 	}
-	s.host.leave(w)
+	s.lots.leave(w)
 	s.letIn(w)
 	s.cfg.Policies.Entered(w.job.Job)
 	return true

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 // idleWait is how long Run sleeps when no time is set for anything.
@@ -43,11 +41,7 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 		d.adopt()
 	}
 	if d.running && d.turn == nil && !d.cycle.on && (step || !d.stepped) {
-		d.takeIn()
-		d.askAgain()
-		stall := d.stall()
-		d.admissions.admit(d.events)
-		wake = min(stall, d.revive())
+		wake = d.waits.update()
 		// Who is let in may come before all who may have turns. The model has to be told first.
 		if entered = d.outbox.admits(); !entered {
 			t, later := d.nextUnlessPaused()
@@ -56,7 +50,7 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 			}
 		}
 	}
-	number := d.turns
+	number := d.selection.turns
 	if d.turn != nil {
 		number = d.turn.number
 	}
@@ -83,58 +77,10 @@ func (d *Dispatcher) tellNow() {
 	d.mu.Unlock()
 }
 
-// askAgain has those outside asked again whose time has come.
-func (d *Dispatcher) askAgain() {
-	if at := d.cfg.Policies.Again(); !at.IsZero() && !at.After(d.cfg.Clock.Now()) {
-		d.cfg.Policies.Asked()
-		d.events |= model.OutsideAnswered
-	}
-}
-
 // proceed tells what was decided, and begins the next turn unless a scheduling cycle is on: then Between does.
 func (d *Dispatcher) proceed() {
 	if d.advance(false) < nudgeAfter {
 		// A time was set that comes before Run would look by itself.
 		d.wake()
 	}
-}
-
-// keyOf is the key of the lot that a job belongs to. One that failed is a lot of its own: it has its turns within the allowance.
-func (d *Dispatcher) keyOf(w *waiting, job *model.Job) lotKey {
-	if w == nil {
-		return keyOf(job, false, d.cfg.Policies.AloneInTurns())
-	}
-	key := keyOf(job, w.exact, w.failures > 0 || d.cfg.Policies.AloneInTurns())
-	key.guest = w.applied != nil
-	return key
-}
-
-// join puts a job into the lot of its like. A job that changed is not parked for what it asked before.
-func (d *Dispatcher) join(w *waiting) {
-	key := d.keyOf(w, w.job.Job)
-	if w.lot != nil && w.lot.key != key {
-		d.leave(w)
-	}
-	if l := d.backlog.put(w, key); l.stage != ready && !key.guest {
-		d.tell(w, l.reason)
-	}
-}
-
-// leave takes a job out of its lot, and forgets an empty lot.
-func (d *Dispatcher) leave(w *waiting) {
-	if w.lot == nil {
-		return
-	}
-	if gone := d.backlog.remove(w); gone != nil {
-		d.rooms.unfollow(gone)
-	}
-}
-
-// tell reports why a job waits, if that is news, be it in the numbers only.
-func (d *Dispatcher) tell(w *waiting, reason model.Reason) {
-	if w.reported == reason {
-		return
-	}
-	w.reported = reason
-	d.outbox.report(w.job.Key, reason)
 }

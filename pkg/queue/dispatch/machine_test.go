@@ -649,7 +649,7 @@ func (m *machine) complaint() string {
 			}
 		}
 	}
-	if m.d.turn != nil || m.d.cycle.on || len(m.d.changed)+len(m.d.rooms.touched) > 0 || m.d.events != 0 {
+	if m.d.turn != nil || m.d.cycle.on || len(m.d.waits.changed)+len(m.d.lots.rooms.touched) > 0 || m.d.waits.events != 0 {
 		return ""
 	}
 	return m.forgotten()
@@ -663,11 +663,11 @@ func (m *machine) forgotten() string {
 		if job == nil || job.Counts.Placeable() == 0 || job.Blocked() != (model.Reason{}) {
 			continue
 		}
-		w := m.d.jobs[key]
+		w := m.d.waits.jobs[key]
 		switch {
 		case w == nil:
 			return fmt.Sprintf("nothing is known of job %s, which waits", key)
-		case w.lot != nil, w.notBefore.After(time.Now()), w.applied != nil, !m.d.absence.ofJob(key, time.Now()).IsZero():
+		case w.lot != nil, w.notBefore.After(time.Now()), w.applied != nil, !m.d.waits.absence.ofJob(key, time.Now()).IsZero():
 		default:
 			return fmt.Sprintf("job %s waits, and is in no lot; %d tasks are placeable, it was told %q", key, job.Counts.Placeable(), w.reported.Message)
 		}
@@ -731,9 +731,9 @@ func (m *machine) finish(kept int) string {
 	}
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
-	w := m.d.jobs[machineKey(kept)]
+	w := m.d.waits.jobs[machineKey(kept)]
 	text := fmt.Sprintf("the job that fits has not started after %s; turns ended %v, rests for %s; active %v, gated %v, busy %v, away %v, held %v, turn %+v, waiting %+v, tasks",
-		patience, slices.Compact(m.endings(0)), time.Until(m.d.setbacks.of[machineKey(kept)].notBefore), m.active, m.gated, m.busy, m.d.absence.away, m.d.absence.held, m.d.turn, w)
+		patience, slices.Compact(m.endings(0)), time.Until(m.d.waits.setbacks.of[machineKey(kept)].notBefore), m.active, m.gated, m.busy, m.d.waits.absence.away, m.d.waits.absence.held, m.d.turn, w)
 	for _, t := range m.state.Job(machineKey(kept)).Tasks {
 		text += fmt.Sprintf(" %s %s on %q", t.UID, t.Status, t.Node)
 	}
@@ -825,7 +825,7 @@ func outcome(t *testing.T, before []step, event string) (told string) {
 			for _, result := range slices.Compact(m.endings(ended)) {
 				told += "ends " + string(result) + ", "
 			}
-			told += string(m.d.Phase())
+			told += string(m.d.View().Phase())
 			if m.cycle != nil {
 				told += ", its cycle is on"
 			}

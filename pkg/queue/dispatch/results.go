@@ -20,7 +20,7 @@ func (d *Dispatcher) Settled(lead types.UID, reason model.Reason) model.Reason {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
-		if l := d.backlog.lots[t.lot]; l != nil && l.reason.Same(reason) {
+		if l := d.lots.of(t); l != nil && l.reason.Same(reason) {
 			return l.reason
 		}
 	}
@@ -50,15 +50,15 @@ func (d *Dispatcher) Refused(lead types.UID, r Refusal) {
 	if t := d.turn; t != nil && t.lead.UID == lead {
 		d.chargeTurn(t)
 		d.end(TurnRefused)
-		if w := d.jobs[t.job]; w != nil {
+		if w := d.waits.jobs[t.job]; w != nil {
 			w.refused++
 			if r.Exact && w.lot != nil && w.lot.key == t.lot {
-				d.tellApart(w)
+				d.waits.tellApart(w)
 				t.lot = w.lot.key
 			}
 		}
-		if l := d.backlog.lots[t.lot]; l != nil {
-			d.refuse(l, t, r)
+		if l := d.lots.of(t); l != nil {
+			d.lots.refuse(l, t, r)
 		}
 	}
 	d.mu.Unlock()
@@ -73,72 +73,7 @@ func (d *Dispatcher) chargeTurn(t *turn) {
 		return
 	}
 	now := d.cfg.Clock.Now()
-	d.allowance.charge(now, d.cycle.spentOn(t, now))
-}
-
-// refuse sets a lot aside for the reason that one of its jobs was given.
-func (d *Dispatcher) refuse(l *lot, t *turn, r Refusal) {
-	if l.reason.Same(r.Reason) {
-		r.Reason = l.reason
-	}
-	if r.Reason.Kind == model.QueueFull {
-		d.hold(l, r.Reason)
-	} else {
-		d.stalls.note(l, r.Reason)
-		helps := helpedBy(l.best())
-		if r.Unmet {
-			helps &^= byRoom | model.PodPlaced | model.NodeLost
-		}
-		missed := d.missed(l, t, helps)
-		l.uncounted, l.swept = l.uncounted || r.Uncounted, false
-		switch l.lack = l.lacks(); {
-		case l.lack > 0:
-			l.doubts = 0
-		case !missed || l.missed:
-			l.doubts++
-		}
-		l.missed = missed
-		d.park(l, r.Reason, missed)
-		l.helps = helps
-		if r.Stale {
-			l.notBefore = d.cfg.Clock.Now().Add(settle[0])
-		} else if l.indexed() {
-			d.rooms.heed(l, r.Vetoes)
-		}
-		if missed {
-			d.backlog.wake(l, true)
-		}
-	}
-	l.notBefore = Earliest(l.notBefore, r.Again)
-	d.lookout.expect(l)
-}
-
-// missed takes in what happened on nodes, and reports whether something did, since the turn's plan was begun, that helps the lot.
-func (d *Dispatcher) missed(l *lot, t *turn, helps model.Event) bool {
-	if len(l.asks) == 0 {
-		d.rooms.follow(l)
-		return t.events&helps != 0 && l.lacks() == 0
-	}
-	d.countRoom()
-	if !l.indexed() && t.events&helps != 0 {
-		return true
-	}
-	return helps&byRoom != 0 && l.places() > t.placesThen
-}
-
-// tellApart takes a job, and those with the same labels, out of its lot: others of it may be told otherwise.
-func (d *Dispatcher) tellApart(w *waiting) {
-	if w.exact {
-		return
-	}
-	l, key := w.lot, keyOf(w.job.Job, true, false)
-	for _, other := range slices.Clone(l.jobs.Items()) {
-		if keyOf(other.job.Job, true, false) == key {
-			other.exact = true
-			d.join(other)
-			d.restall(other)
-		}
-	}
+	d.selection.allowance.charge(now, d.cycle.spentOn(t, now))
 }
 
 // Repeat ends the turn because it was planned without room that there is, of which the scheduler's cache was yet to learn. The
@@ -151,7 +86,7 @@ func (d *Dispatcher) Repeat(lead types.UID) bool {
 		d.mu.Unlock()
 		return false
 	}
-	w := d.jobs[t.job]
+	w := d.waits.jobs[t.job]
 	if w == nil || w.repeats == mostRepeats {
 		d.mu.Unlock()
 		return false
@@ -170,11 +105,11 @@ func (d *Dispatcher) Repeat(lead types.UID) bool {
 // a dispatcher through time has the cache catch up before each step.
 func (d *Dispatcher) breathe() {
 	now := d.cfg.Clock.Now()
-	if d.stepped || !d.allowance.left(now) && now.Sub(d.paused) < breath*allowedPart {
+	if d.stepped || !d.selection.allowance.left(now) && now.Sub(d.paused) < breath*allowedPart {
 		return
 	}
 	d.paused = now.Add(breath)
-	d.allowance.charge(now, breath)
+	d.selection.allowance.charge(now, breath)
 }
 
 // Reserved records that a member holds its node, and reports whether it must wait for others before it binds. The turn
@@ -191,36 +126,14 @@ func (d *Dispatcher) Reserved(uid types.UID) (wait bool) {
 		d.mu.Unlock()
 		return t.fragile
 	}
-	if l := d.backlog.lots[t.lot]; l != nil && l.best().failures > 0 {
+	if l := d.lots.of(t); l != nil && l.best().failures > 0 {
 		d.chargeTurn(t)
 	}
-	d.trust(t)
+	d.lots.trust(t)
 	d.end(TurnPlaced)
 	d.mu.Unlock()
 	d.proceed()
 	return false
-}
-
-// trust has a lot of which a job was placed have turns like any other again.
-func (d *Dispatcher) trust(t *turn) {
-	l := d.backlog.lots[t.lot]
-	if l == nil {
-		return
-	}
-	if l.swept {
-		d.cfg.Recorder.Swept()
-	}
-	l.doubts, l.swept = 0, false
-	if !l.stalled {
-		l.refusedSince = time.Time{}
-	}
-	if l.retry {
-		wasReady := d.backlog.unready(l)
-		l.retry = false
-		if wasReady {
-			d.backlog.makeReady(l)
-		}
-	}
 }
 
 // Lost records that a pod did not get the node it was meant for, though no plugin failed. If its turn is on, the turn ends: what is
@@ -237,7 +150,7 @@ func (d *Dispatcher) Lost(uid types.UID, job model.JobKey) {
 func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 	d.mu.Lock()
 	if d.cycle.handedOver {
-		d.absence.away[uid] = away{job, d.cfg.Clock.Now().Add(mostTurn)}
+		d.waits.absence.away[uid] = away{job, d.cfg.Clock.Now().Add(mostTurn)}
 	}
 	d.lose(uid, job)
 	d.mu.Unlock()
@@ -247,7 +160,7 @@ func (d *Dispatcher) Unreserved(uid types.UID, job model.JobKey) {
 // lose takes in that a pod does not get its node. Its job rests, unless the pod is gone: whoever deleted it is why.
 func (d *Dispatcher) lose(uid types.UID, job model.JobKey) {
 	if d.cfg.State.Task(uid) != nil {
-		d.setbacks.failed(job, 0)
+		d.waits.setbacks.failed(job, 0)
 	}
 	if d.turn != nil && d.turn.breaksWithout(uid) {
 		d.end(TurnBroken)
@@ -258,7 +171,7 @@ func (d *Dispatcher) lose(uid types.UID, job model.JobKey) {
 func (d *Dispatcher) Bound(job model.JobKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.setbacks.bound(job) {
+	if d.waits.setbacks.bound(job) {
 		d.wake()
 	}
 }
@@ -268,11 +181,11 @@ func (d *Dispatcher) end(result TurnResult) {
 	t := d.turn
 	d.cfg.Recorder.Turn(t.phase(), result)
 	d.turn = nil
-	if w := d.jobs[t.job]; w != nil && result != TurnRepeated {
+	if w := d.waits.jobs[t.job]; w != nil && result != TurnRepeated {
 		w.repeats = 0
 	}
 	for _, key := range t.jobs() {
-		d.changed[key] = true
+		d.waits.changed[key] = true
 	}
 	if t.fragile {
 		d.outbox.settle(slices.Collect(maps.Keys(t.members)), result == TurnPlaced)
@@ -304,7 +217,7 @@ func (d *Dispatcher) checkMembers(changed []types.UID) {
 // fail charges the job whose pod failed with what the turn took, and says so. Jobs that ask for the same wait as long: what fails for
 // one is likely to fail for them.
 func (d *Dispatcher) fail(key model.JobKey, err error) {
-	w := d.jobs[key]
+	w := d.waits.jobs[key]
 	if w == nil {
 		return
 	}
@@ -312,12 +225,10 @@ func (d *Dispatcher) fail(key model.JobKey, err error) {
 	d.chargeTurn(d.turn)
 	reason := model.Reason{Kind: model.SchedulerError, Message: fmt.Sprintf("planning failed: %v", err)}
 	if l := w.lot; l != nil && cost > 0 {
-		d.backlog.setAside(l, parked, 0, d.cfg.Clock.Now())
-		l.notBefore, l.doubts = d.cfg.Clock.Now().Add(chargedPart*cost), l.doubts+1
-		d.lookout.expect(l)
+		d.lots.rest(l, chargedPart*cost)
 	}
-	d.setbacks.failed(key, cost)
-	d.tell(w, reason)
+	d.waits.setbacks.failed(key, cost)
+	d.lots.tell(w, reason)
 }
 
 // Errored ends the turn because planning failed; the job is tried again after a back-off.

@@ -166,17 +166,6 @@ func (l *lot) lacks() int {
 	return max(0, max(1, l.best().job.Requirement().Tasks)-l.places())
 }
 
-// countRoom takes in what happened on nodes, and wakes the lots for which there are more places since.
-func (d *Dispatcher) countRoom() {
-	d.rooms.count()
-	for l := range d.rooms.gained {
-		before := l.lack
-		if l.lack = l.lacks(); l.lack == 0 && l.stage == parked && l.helps&byRoom != 0 {
-			d.backlog.wake(l, before > 0)
-		}
-	}
-}
-
 // Concerns reports whether room on a node may be of use to the job whose turn the pod leads.
 func (d *Dispatcher) Concerns(lead types.UID, node string) bool {
 	d.mu.Lock()
@@ -185,8 +174,8 @@ func (d *Dispatcher) Concerns(lead types.UID, node string) bool {
 	if t == nil || t.lead.UID != lead {
 		return false
 	}
-	l := d.backlog.lots[t.lot]
-	return l == nil || d.rooms.concerns(l, node)
+	l := d.lots.of(t)
+	return l == nil || d.lots.rooms.concerns(l, node)
 }
 
 // Veto is nodes on which filters refuse tasks of a shape though the nodes have room, for as long as these stay as they are.

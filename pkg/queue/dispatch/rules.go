@@ -31,6 +31,14 @@ type Rules struct {
 	Evicts bool
 }
 
+// loosen returns a job as the rules take it: without the gang policy its tasks start each on their own. The job may be nil.
+func (r *Rules) loosen(job *model.Job) *model.Job {
+	if job == nil || r.Policies.Gangs {
+		return job
+	}
+	return job.Ungrouped()
+}
+
 // adoption is a change of rules that waits for the turn to end.
 type adoption struct {
 	rules Rules
@@ -73,18 +81,7 @@ func (d *Dispatcher) adopt() {
 	}
 	d.adopting = nil
 	d.cfg.Rules = a.rules
-	d.backlog.reset(d.cfg.Policies)
-	d.stalls.of = nil
-	d.rooms.reset(d.cfg.Checks)
-	d.lookout.events, d.lookout.unindexed = 0, false
-	d.admissions.reset()
-	d.booked = map[model.JobKey]bool{}
-	d.loosened, d.newVictims.loosened = 0, 0
-	for key, w := range d.jobs {
-		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
-		d.changed[key] = true
-	}
-	d.changeAll()
+	d.waits.startOver()
 	a.then()
 	close(a.done)
 }

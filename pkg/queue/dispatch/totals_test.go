@@ -20,7 +20,7 @@ import (
 func (d *desk) wantTotals(half, lost, cores float64) {
 	d.t.Helper()
 	synctest.Wait()
-	got := d.BrokenTotals()
+	got := d.View().BrokenTotals()
 	want := map[dispatch.Break]float64{dispatch.Half: half, dispatch.Lost: lost}
 	if diff := cmp.Diff(want, got.Seconds); diff != "" {
 		d.t.Errorf("seconds (-want,+got)\n%s", diff)

@@ -154,13 +154,6 @@ func (t *turn) phase() TurnPhase {
 	}
 }
 
-// Phase is how far the turn has come that is on.
-func (d *Dispatcher) Phase() TurnPhase {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.turn.phase()
-}
-
 // TurnResult is how a turn ended.
 type TurnResult string
 

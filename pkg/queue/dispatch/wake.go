@@ -28,43 +28,6 @@ const (
 	certain = model.OutsideAnswered | model.EvictionAnswered
 )
 
-// revive wakes the lots that something may have helped, and returns how long until a time set for one comes.
-func (d *Dispatcher) revive() time.Duration {
-	now := d.cfg.Clock.Now()
-	d.backlog.beginPass()
-	d.countRoom()
-	d.newVictims.note(d.events, d.cfg.Policies.Book().Loosened(), d.cfg.Evicts)
-	h := happening{events: d.events, judged: d.rooms.judged, stir: d.newVictims.due(now), now: now}
-	if h.stir || d.lookout.due(h) {
-		d.lookAtAll(h)
-	}
-	wake := min(idleWait, d.lookout.next.Sub(now))
-	if d.newVictims.there {
-		wake = min(wake, d.newVictims.next.Sub(now))
-	}
-	if at := d.alarms.next(); !at.IsZero() {
-		wake = min(wake, max(0, at.Sub(now)))
-	}
-	if at := d.cfg.Policies.Again(); !at.IsZero() {
-		wake = min(wake, max(0, at.Sub(now)))
-	}
-	d.events, d.rooms.judged = 0, false
-	return wake
-}
-
-// lookAtAll wakes what is set aside and may have been helped by something else than counted room, and notes what the others wait for.
-func (d *Dispatcher) lookAtAll(h happening) {
-	d.lookout = lookout{next: h.now.Add(idleWait)}
-	for _, lots := range []lotSet{d.backlog.aside[parked], d.backlog.aside[held]} {
-		for l := range lots {
-			if wakes, surely := h.wakes(l); wakes {
-				d.backlog.wake(l, surely)
-			}
-			d.lookout.expect(l)
-		}
-	}
-}
-
 // happening is what happened since lots were last looked at.
 type happening struct {
 	events model.Event
@@ -126,18 +89,3 @@ func (o *lookout) expect(l *lot) {
 
 // lotSet is a set of lots.
 type lotSet map[*lot]bool
-
-// park sets a lot aside until something happens that can help it. Missed: it happened already, while its plan was made.
-func (d *Dispatcher) park(l *lot, reason model.Reason, missed bool) {
-	d.cfg.Recorder.Parked(reason.Kind)
-	d.backlog.setAside(l, parked, helpedBy(l.best()), d.cfg.Clock.Now())
-	if missed && !l.indexed() {
-		l.checks = len(settle)
-	}
-	if l.checks > 0 {
-		l.checks--
-		l.notBefore = d.cfg.Clock.Now().Add(settle[l.checks])
-	}
-	d.give(l, reason)
-	d.lookout.expect(l)
-}

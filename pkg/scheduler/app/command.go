@@ -135,7 +135,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 
 // serve shows what the scheduler does on the scheduler's endpoints.
 func serve(c *core.Core) error {
-	metrics.Register(c.Dispatcher)
+	metrics.Register(c.Dispatcher.View())
 	metrics.RegisterEvictions(c.Evictions.Ledger)
 	if err := c.Evictions.Ledger.Serve(); err != nil {
 		return fmt.Errorf("serving the ledger of evictions: %w", err)

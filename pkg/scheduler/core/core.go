@@ -230,7 +230,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 // queueFacts is what the status of queues tells.
 func queueFacts(state *model.State, d *dispatch.Dispatcher) []status.QueueFacts {
 	var facts []status.QueueFacts
-	for _, q := range d.Figures() {
+	for _, q := range d.View().Figures() {
 		if object := state.Queue(q.Name); object != nil {
 			facts = append(facts, status.QueueFacts{Queue: object, Allocated: q.Total.Allocated, Groups: q.Groups})
 		}

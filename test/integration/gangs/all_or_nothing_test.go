@@ -137,7 +137,7 @@ func idle(t *testing.T, e *env.Env, all []env.Gang) string {
 		}
 		if places >= int64(g.Size) {
 			return fmt.Sprintf("gang %s of %d pods of %s waits although there is room for %d: %+v", g.Name, g.Size, g.CPU, places,
-				e.Core.Dispatcher.Reasons()[model.JobKey{Source: model.FromVolcano, Namespace: env.Namespace, Name: g.Name}])
+				e.Core.Dispatcher.View().Reasons()[model.JobKey{Source: model.FromVolcano, Namespace: env.Namespace, Name: g.Name}])
 		}
 	}
 	return ""

@@ -5,79 +5,24 @@ package dispatch
 
 import (
 	"slices"
-	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// Hold has the dispatcher begin turns in Step only; a turn that is on goes on. It is for who steps a scheduler through
-// time: whatever happens between two steps is taken in together, so that it does not matter in which order it came.
-func (d *Dispatcher) Hold() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stepped = true
-}
+// View is what others can see of a dispatcher. It changes nothing that anybody decides by.
+type View struct{ d *Dispatcher }
 
-// Step has a dispatcher that is held take in what happened, and begin the next turn if none is on.
-func (d *Dispatcher) Step() { d.advance(true) }
-
-// Quiet reports whether the dispatcher runs and waits: no turn is on, all that happened is taken in, and what was decided is
-// told. Next is the first time at which it looks again though nothing happens; zero when there is none.
-func (d *Dispatcher) Quiet() (quiet bool, next time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := d.cfg.Clock.Now()
-	quiet = d.running && d.turn == nil && len(d.changed) == 0 && d.events == 0 && len(d.queues) == 0 &&
-		d.outbox.quiet()
-	at := func(t time.Time) {
-		quiet = quiet && t.After(now)
-		if next.IsZero() || t.Before(next) {
-			next = t
-		}
-	}
-	if first := d.alarms.next(); !first.IsZero() {
-		at(first)
-	}
-	for _, t := range d.appointments() {
-		at(t)
-	}
-	return quiet, next
-}
-
-// appointments are the times at which lots are looked at though nothing happens.
-func (d *Dispatcher) appointments() []time.Time {
-	var times []time.Time
-	for _, l := range d.backlog.lots {
-		if (l.stage == parked || l.stage == held) && !l.notBefore.IsZero() {
-			times = append(times, l.notBefore)
-		}
-	}
-	if wait := d.untilRetry(); wait < idleWait {
-		times = append(times, d.cfg.Clock.Now().Add(wait))
-	}
-	if at := d.cfg.Policies.Again(); !at.IsZero() {
-		times = append(times, at)
-	}
-	if at := d.stalls.next(); !at.IsZero() {
-		times = append(times, at)
-	}
-	if d.newVictims.there {
-		times = append(times, d.newVictims.next)
-	}
-	if d.paused.After(d.cfg.Clock.Now()) {
-		times = append(times, d.paused)
-	}
-	return times
-}
+// View returns what others can see.
+func (d *Dispatcher) View() View { return View{d} }
 
 // Reasons returns why jobs wait, as last found.
-func (d *Dispatcher) Reasons() map[model.JobKey]model.Reason {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (v View) Reasons() map[model.JobKey]model.Reason {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
 	reasons := map[model.JobKey]model.Reason{}
-	for key, w := range d.jobs {
+	for key, w := range v.d.waits.jobs {
 		if w.reported != (model.Reason{}) {
 			reasons[key] = w.reported
 		}
@@ -109,35 +54,35 @@ type QueueFigures struct {
 }
 
 // Shares returns the dominant shares of the cluster that jobs hold.
-func (d *Dispatcher) Shares() map[model.JobKey]float64 {
-	whole := d.cfg.State.Totals().Allocatable.Portion()
+func (v View) Shares() map[model.JobKey]float64 {
+	whole := v.d.cfg.State.Totals().Allocatable.Portion()
 	shares := map[model.JobKey]float64{}
-	for job := range d.cfg.State.Snapshot().Jobs {
+	for job := range v.d.cfg.State.Snapshot().Jobs {
 		shares[job.Key] = job.Usage.Allocated.Dominant(whole)
 	}
 	return shares
 }
 
 // Figures returns the accounts of all queues by name, as of all that happened. It works before Run, too.
-func (d *Dispatcher) Figures() []QueueFigures {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	policies := d.cfg.Policies
-	if !d.running {
-		d.changeAll()
+func (v View) Figures() []QueueFigures {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	policies := v.d.cfg.Policies
+	if !v.d.running {
+		v.d.waits.changeAll()
 	}
-	for key, job := range d.bookIn() {
+	for key, job := range v.d.waits.bookIn() {
 		switch {
-		case d.running:
+		case v.d.running:
 			// What was booked in remains to be taken in.
-			d.changed[key] = true
+			v.d.waits.changed[key] = true
 		case job != nil:
-			d.booked[key] = true
+			v.d.waits.booked[key] = true
 		}
 	}
-	if !d.running {
-		clear(d.changed)
-		d.events = 0
+	if !v.d.running {
+		clear(v.d.waits.changed)
+		v.d.waits.events = 0
 	}
 	book := policies.Book()
 	queues := make([]QueueFigures, 0, len(book.Queues()))
@@ -163,12 +108,39 @@ type Waiting struct {
 }
 
 // Waiting returns the jobs that wait.
-func (d *Dispatcher) Waiting() []Waiting {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := make([]Waiting, 0, len(d.jobs))
-	for key, w := range d.jobs {
+func (v View) Waiting() []Waiting {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	list := make([]Waiting, 0, len(v.d.waits.jobs))
+	for key, w := range v.d.waits.jobs {
 		list = append(list, Waiting{Job: key, Tasks: w.job.Counts.ByStatus[model.Pending], Refused: w.refused})
 	}
 	return list
+}
+
+// BrokenTotals returns what broken gangs came to so far.
+func (v View) BrokenTotals() BrokenTotals {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	return v.d.waits.broken.sum()
+}
+
+// Broken counts the gangs that are broken.
+func (v View) Broken() map[Break]int {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	count := map[Break]int{Half: 0, Lost: 0}
+	for _, b := range v.d.waits.broken.gangs {
+		if !b.since.IsZero() {
+			count[b.how]++
+		}
+	}
+	return count
+}
+
+// Phase is how far the turn has come that is on.
+func (v View) Phase() TurnPhase {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	return v.d.turn.phase()
 }
