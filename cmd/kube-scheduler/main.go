@@ -17,5 +17,5 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Run(app.New(plugins.Outside{})))
+	os.Exit(cli.Run(app.New(plugins.Extensions{})))
 }

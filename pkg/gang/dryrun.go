@@ -95,7 +95,7 @@ func (w *dryRun) fits(ctx context.Context) bool {
 // more takes the remaining units one by one until the filters allow the task.
 func (w *dryRun) more(ctx context.Context, units iter.Seq[unit]) bool {
 	for u := range units {
-		if w.has(u.victims[0]) || w.evictor.trial.Judge(u.victims...) != "" {
+		if w.has(u.victims[0]) || w.evictor.trial.Evaluate(u.victims...) != "" {
 			continue
 		}
 		if w.take(u); w.fits(ctx) {
@@ -150,7 +150,7 @@ func (w *dryRun) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] 
 		var rest []model.Victim
 		for _, v := range others {
 			u := unit{victims: []model.Victim{v}, pods: e.podsOf(w.node, v)}
-			if e.trial.WholeJobs() && (w.empties(u) || wholes && e.trial.Judge(v) != "") {
+			if e.trial.WholeJobs() && (w.empties(u) || wholes && e.trial.Evaluate(v) != "") {
 				rest = append(rest, v)
 			} else if !yield(u) {
 				return

@@ -234,7 +234,7 @@ func (e *evictor) choose(ctx context.Context, c *class, t *model.Task, node int,
 	defer w.done()
 	units := w.unitsOf(candidates, wholes)
 	for u := range units {
-		if why := e.trial.Judge(u.victims...); why != "" {
+		if why := e.trial.Evaluate(u.victims...); why != "" {
 			e.keep(u.victims[0].Task.UID, why)
 			continue
 		}

@@ -24,8 +24,8 @@ import (
 type Trial interface {
 	// Candidate says why a task can never be a victim here; empty when it may be one.
 	Candidate(model.Victim) string
-	// Judge says why the victims may not go, together, on top of all that were taken; empty when they may.
-	Judge(...model.Victim) string
+	// Evaluate says why the victims may not go, together, on top of all that were taken; empty when they may.
+	Evaluate(...model.Victim) string
 	// Take counts a victim as gone, Return takes that back.
 	Take(model.Victim)
 	Return(model.Victim)

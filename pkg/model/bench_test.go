@@ -75,7 +75,7 @@ func BenchmarkPodEvent(b *testing.B) {
 		})
 	}
 	look := func(s *model.State) {
-		if s.Head(train).Counts.Total() == 0 {
+		if s.Summary(train).Counts.Total() == 0 {
 			b.Fatal("the job is gone")
 		}
 	}

@@ -194,13 +194,13 @@ func TestAMalformedPodIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAWitnessKnowsBeforeAnybodyElse has somebody read the model while the witness is told.
-func TestAWitnessKnowsBeforeAnybodyElse(t *testing.T) {
+// TestTheObserverKnowsBeforeAnybodyElse has somebody read the model while the observer is told.
+func TestTheObserverKnowsBeforeAnybodyElse(t *testing.T) {
 	t.Parallel()
 	s := model.NewState()
 	told := 0
 	read := make(chan struct{})
-	s.Witness(func(c model.Change) {
+	s.ObserveFirst(func(c model.Change) {
 		told++
 		if len(c.Nodes) != 1 || c.Nodes[0].Name != "node-0" {
 			t.Errorf("told of %v", c.Nodes)
@@ -211,7 +211,7 @@ func TestAWitnessKnowsBeforeAnybodyElse(t *testing.T) {
 		}()
 		select {
 		case <-read:
-			t.Error("somebody could read the model before the witness knew")
+			t.Error("somebody could read the model before the observer knew")
 		case <-time.After(50 * time.Millisecond):
 		}
 	})

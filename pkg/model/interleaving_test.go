@@ -90,7 +90,7 @@ func (p *pair) check(t *rapid.T) {
 	jobs := p.twin.jobs()
 	for _, key := range keys {
 		want, ok := jobs[key]
-		got := p.state.Head(key)
+		got := p.state.Summary(key)
 		if ok != (got != nil) {
 			t.Fatalf("job %s exists: %t, want %t", key, got != nil, ok)
 		}
@@ -114,7 +114,7 @@ func (p *pair) check(t *rapid.T) {
 		}
 	}
 	for _, task := range tasks {
-		if known := p.state.Head(task.Job).Traits; task.Placeable() && task.Traits&^known != 0 {
+		if known := p.state.Summary(task.Job).Traits; task.Placeable() && task.Traits&^known != 0 {
 			t.Fatalf("job %s has traits %b, its task %s %b", task.Job, known, task.UID, task.Traits)
 		}
 	}

@@ -144,8 +144,8 @@ func (s *State) Job(key JobKey) *Job {
 	return nil
 }
 
-// Head returns one job as it is now but without its tasks, which makes the call cheap for large jobs, or nil.
-func (s *State) Head(key JobKey) *Job {
+// Summary returns one job as it is now but without its tasks, which makes the call cheap for large jobs, or nil.
+func (s *State) Summary(key JobKey) *Job {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	e := s.jobs[key]

@@ -37,8 +37,8 @@ type State struct {
 	snapshots snapshotter
 
 	observers []func(Change)
-	// witness is told of a change before anyone else can see it; nil if nobody is.
-	witness func(Change)
+	// observer is told of a change before anyone else can see it; nil if nobody is.
+	observer func(Change)
 }
 
 // NewState returns an empty model. Observers are told of every
@@ -66,12 +66,12 @@ func (s *State) Observe(observer func(Change)) {
 	s.observers = append(s.observers, observer)
 }
 
-// Witness has a function told of each change before anyone can read it, in the order of the changes. It is called with the model locked, so
+// ObserveFirst has a function told of each change before anyone can read it, in the order of the changes. It is called with the model locked, so
 // it must neither ask the model nor wait for who does.
-func (s *State) Witness(witness func(Change)) {
+func (s *State) ObserveFirst(observer func(Change)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.witness = witness
+	s.observer = observer
 }
 
 // AddScheduler makes the pods of one more scheduler name tasks. It must be called before the first pod is written.
@@ -109,8 +109,8 @@ func (s *State) write(fn func(*Change)) Change {
 	fn(&c)
 	c.Touched, s.ledger.touched = s.ledger.touched, nil
 	observers := s.observers
-	if s.witness != nil && !c.Empty() {
-		s.witness(c)
+	if s.observer != nil && !c.Empty() {
+		s.observer(c)
 	}
 	s.mu.Unlock()
 	if !c.Empty() {

@@ -117,8 +117,8 @@ func Joining(c *core.Core, registry runtime.Registry) runtime.Registry {
 	return joined
 }
 
-// Outside is what a scheduler has besides what this module has: docs/extending.md.
-type Outside struct {
+// Extensions is what a scheduler has besides what this module has: docs/extending.md.
+type Extensions struct {
 	// Plugins are plugins of the scheduling framework, for the profiles.
 	Plugins runtime.Registry
 	// Policies are what tiers may name besides the built-in plugins.
@@ -126,7 +126,7 @@ type Outside struct {
 }
 
 // All returns what makes all plugins that are not upstream's. An error tells of a name that is given twice.
-func (o Outside) All(c *core.Core) (runtime.Registry, error) {
+func (o Extensions) All(c *core.Core) (runtime.Registry, error) {
 	factories := Factories(c)
 	if err := factories.Merge(o.Plugins); err != nil {
 		return nil, fmt.Errorf("adding plugins to the scheduler: %w", err)

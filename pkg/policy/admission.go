@@ -39,7 +39,7 @@ func (p *overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	}
 	if len(over) > 0 {
 		// What the job could have others evicted for counts as available.
-		gains := w.gains(nil)
+		gains := w.reclaimable(nil)
 		over = limit.Refuses(claim, func(name resourceName) int64 { return taken(name) - gains.Get(name) })
 	}
 	if len(over) == 0 {

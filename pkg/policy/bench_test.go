@@ -109,7 +109,7 @@ func BenchmarkTrial(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				if v := victims[i%len(victims)]; tr.Candidate(v) == "" {
-					tr.Judge(v)
+					tr.Evaluate(v)
 				}
 			}
 		})
@@ -118,7 +118,7 @@ func BenchmarkTrial(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				v := victims[i%len(victims)]
-				if tr.Judge(v) == "" {
+				if tr.Evaluate(v) == "" {
 					tr.Take(v)
 					tr.Return(v)
 				}

@@ -25,10 +25,10 @@ import (
 func answersOf(tr *policy.Trial, all []model.Victim, job *model.Job) string {
 	var said strings.Builder
 	for _, a := range all {
-		fmt.Fprintf(&said, "%s: %s|%s;", a.Task.UID, tr.Candidate(a), tr.Judge(a))
+		fmt.Fprintf(&said, "%s: %s|%s;", a.Task.UID, tr.Candidate(a), tr.Evaluate(a))
 		for _, b := range all {
 			if a.Task != b.Task {
-				fmt.Fprintf(&said, "%s,", tr.Judge(a, b))
+				fmt.Fprintf(&said, "%s,", tr.Evaluate(a, b))
 			}
 		}
 	}
@@ -152,11 +152,11 @@ func takesBack(d *drawn, set *policy.Set, state *model.State, winner model.JobKe
 					continue
 				}
 				whole = append(whole, v)
-				if slices.Contains(gained, task.UID) && tr.Judge(v) == "" {
+				if slices.Contains(gained, task.UID) && tr.Evaluate(v) == "" {
 					return true
 				}
 			}
-			if tr.WholeJobs() && len(whole) > 1 && tr.Judge(whole...) == "" {
+			if tr.WholeJobs() && len(whole) > 1 && tr.Evaluate(whole...) == "" {
 				return true
 			}
 		}

@@ -345,7 +345,7 @@ func decide(tr *policy.Trial, vs ...model.Victim) string {
 			return why
 		}
 	}
-	return tr.Judge(vs...)
+	return tr.Evaluate(vs...)
 }
 
 func yesOr(why string) string {

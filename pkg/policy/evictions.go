@@ -22,21 +22,21 @@ import (
 // pkg/scheduler/framework/session_plugins.go, Preemptable and Reclaimable). Selectors choose: the first tier that has one
 // for an action decides, all of its selectors have to agree, and without any selector nobody is evicted. Guards protect:
 // every one that is not switched off is asked, whatever its tier.
-type rule func(t *Trial, v model.Victim, h *holder) (why string)
+type rule func(t *Trial, v model.Victim, h *jobUsage) (why string)
 
 // The roles of policies in evictions: inside one queue (preempt, gangpreempt), or across queues (reclaim, gangreclaim).
 type (
 	insideSelector interface {
-		selectInside(t *Trial, v model.Victim, h *holder) string
+		selectInside(t *Trial, v model.Victim, h *jobUsage) string
 	}
 	acrossSelector interface {
-		selectAcross(t *Trial, v model.Victim, h *holder) string
+		selectAcross(t *Trial, v model.Victim, h *jobUsage) string
 	}
 	guard interface {
-		guard(t *Trial, v model.Victim, h *holder) string
+		guard(t *Trial, v model.Victim, h *jobUsage) string
 	}
 	insideGuard interface {
-		guardInside(t *Trial, v model.Victim, h *holder) string
+		guardInside(t *Trial, v model.Victim, h *jobUsage) string
 	}
 )
 
@@ -52,8 +52,8 @@ type starver interface {
 	starving(job *model.Job) bool
 }
 
-// court is how one action judges victims.
-type court struct {
+// ruleSet is how one action judges victims.
+type ruleSet struct {
 	action    config.Action
 	selectors []rule
 	// chosenBy are the plugins whose selectors these are.
@@ -63,43 +63,43 @@ type court struct {
 	guards  []rule
 	// gangs: jobs keep their minimums. whole: they may also be evicted as a whole.
 	gangs, whole bool
-	// asks: somebody outside is among those who select. abstained is the court without them; nil in that court itself.
+	// asks: somebody outside is among those who select. abstained is the rule set without them; nil in that one itself.
 	asks      bool
-	abstained *court
+	abstained *ruleSet
 	// byPriority: only jobs of lower priority are selected.
 	byPriority bool
 }
 
-// completion is the court of the action complete. Whoever switches a guard off for one kind of action only has it asked here.
-func completion() court {
-	return court{action: config.Complete, selectors: []rule{selectYielding}, chosenBy: []string{"the order of broken gangs"}}
+// completion is the rule set of the action complete. Whoever switches a guard off for one kind of action only has it asked here.
+func completion() ruleSet {
+	return ruleSet{action: config.Complete, selectors: []rule{selectYielding}, chosenBy: []string{"the order of broken gangs"}}
 }
 
 // completes reports whether broken gangs give way to another one: the order of jobs alone decides, whatever their queues.
-func (c *court) completes() bool { return c.action == config.Complete }
+func (c *ruleSet) completes() bool { return c.action == config.Complete }
 
 // inside reports whether the action stays in the beneficiary's queue.
-func (c *court) inside() bool { return c.action == config.Preempt || c.action == config.GangPreempt }
+func (c *ruleSet) inside() bool { return c.action == config.Preempt || c.action == config.GangPreempt }
 
 // ofGangs reports whether the action looks at whole jobs.
-func (c *court) ofGangs() bool {
+func (c *ruleSet) ofGangs() bool {
 	return c.action == config.GangPreempt || c.action == config.GangReclaim
 }
 
 // offers reports whether anybody can be a victim as far as the tiers go.
-func (c *court) offers() bool { return len(c.selectors) > 0 }
+func (c *ruleSet) offers() bool { return len(c.selectors) > 0 }
 
 // evictions are the rules of all actions that evict for a job, compiled from the tiers. They never change.
 type evictions struct {
 	// actions are the configured ones, in order.
 	actions []config.Action
-	// courts are those of all actions there are.
-	courts    []*court
+	// ruleSets are those of all actions there are.
+	ruleSets  []*ruleSet
 	claimants []claimant
 	// protection has the guards that are asked when nobody is to have the room.
-	protection court
+	protection ruleSet
 	// completion is how broken gangs give way.
-	completion court
+	completion ruleSet
 	// starvers are those of the first tier that has any; starved: that tier has been read.
 	starvers []starver
 	starved  bool
@@ -109,7 +109,7 @@ type evictions struct {
 func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList) {
 	e.completion = completion()
 	for _, action := range []config.Action{config.Preempt, config.Reclaim, config.GangPreempt, config.GangReclaim} {
-		c := &court{action: action}
+		c := &ruleSet{action: action}
 		if c.ofGangs() {
 			// Whatever the tiers say: Volcano's bundles honour minimums even where the plugin is switched off.
 			c.gangs, c.whole = true, true
@@ -123,30 +123,30 @@ func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList
 		}
 		without := *c
 		c.abstained = &without
-		e.courts = append(e.courts, c)
+		e.ruleSets = append(e.ruleSets, c)
 	}
 	for _, action := range args.Actions {
-		if e.court(action) != nil {
+		if e.ruleSet(action) != nil {
 			e.actions = append(e.actions, action)
 		}
 	}
 	return errs
 }
 
-// court returns how an action judges; nil for one that evicts nobody.
-func (e *evictions) court(action config.Action) *court {
+// ruleSet returns how an action judges; nil for one that evicts nobody.
+func (e *evictions) ruleSet(action config.Action) *ruleSet {
 	if action == config.Complete {
 		return &e.completion
 	}
-	if i := slices.IndexFunc(e.courts, func(c *court) bool { return c.action == action }); i >= 0 {
-		return e.courts[i]
+	if i := slices.IndexFunc(e.ruleSets, func(c *ruleSet) bool { return c.action == action }); i >= 0 {
+		return e.ruleSets[i]
 	}
 	return nil
 }
 
 // open begins a tier.
 func (e *evictions) open() {
-	for _, c := range e.courts {
+	for _, c := range e.ruleSets {
 		c.decided, c.abstained.decided = c.offers(), c.abstained.offers()
 	}
 	e.starved = len(e.starvers) > 0
@@ -154,7 +154,7 @@ func (e *evictions) open() {
 
 // register enters a policy of the current tier for the roles that it has and that are not switched off.
 func (e *evictions) register(p *config.TierPlugin, policy any) {
-	for _, c := range e.courts {
+	for _, c := range e.ruleSets {
 		on := p.Enabled(config.EnableReclaimable)
 		if c.inside() {
 			on = p.Enabled(config.EnablePreemptable)
@@ -177,7 +177,7 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 }
 
 // protect enters a policy as a guard whatever the action. The minimum of a broken gang is no reason for it not to give way.
-func (c *court) protect(policy any) {
+func (c *ruleSet) protect(policy any) {
 	if g, ok := policy.(guard); ok {
 		c.guards = append(c.guards, g.guard)
 	}
@@ -186,7 +186,7 @@ func (c *court) protect(policy any) {
 	}
 }
 
-func (c *court) register(name string, policy any) {
+func (c *ruleSet) register(name string, policy any) {
 	c.protect(policy)
 	var selects rule
 	if c.inside() {

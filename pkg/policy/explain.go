@@ -18,13 +18,13 @@ func (s *Set) WhyNone(job *model.Job) string {
 	var parts []string
 	for _, action := range s.actions {
 		if !slices.Contains(may, action) {
-			parts = append(parts, string(action)+": "+s.whyNone(s.court(action), job))
+			parts = append(parts, string(action)+": "+s.whyNone(s.ruleSet(action), job))
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-func (s *Set) whyNone(c *court, job *model.Job) string {
+func (s *Set) whyNone(c *ruleSet, job *model.Job) string {
 	q := s.book.Queue(job.Queue)
 	switch {
 	case !c.offers():

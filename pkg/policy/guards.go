@@ -33,7 +33,7 @@ const (
 // Volcano (pkg/scheduler/plugins/conformance/conformance.go).
 type conformance struct{}
 
-func (conformance) guard(_ *Trial, v model.Victim, _ *holder) string {
+func (conformance) guard(_ *Trial, v model.Victim, _ *jobUsage) string {
 	class := v.Task.Pod.Spec.PriorityClassName
 	if class == clusterCritical || class == nodeCritical || v.Task.Pod.Namespace == metav1.NamespaceSystem {
 		return whyCritical
@@ -46,7 +46,7 @@ func (conformance) guard(_ *Trial, v model.Victim, _ *holder) string {
 // them: Volcano never evicts them.
 type pdb struct{}
 
-func (pdb) guard(t *Trial, v model.Victim, _ *holder) string {
+func (pdb) guard(t *Trial, v model.Victim, _ *jobUsage) string {
 	for _, b := range t.budgetsOf(v.Task.Pod.Namespace) {
 		if b.left <= 0 && b.covers(v.Task.Pod) {
 			return b.why
@@ -96,7 +96,7 @@ func (t *Trial) spend(pod *corev1.Pod, n int32) {
 // cdp protects pods for a while after they were scheduled.
 type cdp struct{}
 
-func (cdp) guard(t *Trial, v model.Victim, _ *holder) string {
+func (cdp) guard(t *Trial, v model.Victim, _ *jobUsage) string {
 	if until := v.Task.CoolsUntil(); until.After(t.world.Now) {
 		t.refusedUntil(until)
 		return whyCooling
@@ -110,7 +110,7 @@ func (cdp) guard(t *Trial, v model.Victim, _ *holder) string {
 // stand in the way of a pod that may not.
 type tdm struct{}
 
-func (tdm) guardInside(t *Trial, v model.Victim, h *holder) string {
+func (tdm) guardInside(t *Trial, v model.Victim, h *jobUsage) string {
 	switch {
 	case t.own.revocable:
 		return whyRevocable
@@ -142,8 +142,8 @@ func (priority) starving(job *model.Job) bool { return job.Counts.Placeable() > 
 // job that was below it to begin with is about to be completed, or of no use to anybody: it goes as a whole, too, and only
 // where whole jobs do not go may it lose some. Volcano lets it lose some always. A gang that has been broken for too long goes as a whole
 // by any action.
-func (t *Trial) keepsMinimum(h *holder, role string, more int) string {
-	if t.court.ofGangs() && (t.court.whole && h.left.Placed == more || h.broken && !t.court.whole) || h.lapsed(t.world.Now) && h.left.Placed == more {
+func (t *Trial) keepsMinimum(h *jobUsage, role string, more int) string {
+	if t.ruleSet.ofGangs() && (t.ruleSet.whole && h.left.Placed == more || h.broken && !t.ruleSet.whole) || h.lapsed(t.world.Now) && h.left.Placed == more {
 		return ""
 	}
 	if h.lapses.After(t.world.Now) {

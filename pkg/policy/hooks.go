@@ -124,10 +124,10 @@ type World struct {
 	job *model.Job
 }
 
-// gains returns what the job could have others evicted for once it is let in: nil for all of the cluster, else below a queue, that one
+// reclaimable returns what the job could have others evicted for once it is let in: nil for all of the cluster, else below a queue, that one
 // included, and without what is placed beyond the minimums of jobs.
-func (w *World) gains(below *account.Queue) resource.Vector {
-	return w.set.gains(w.Queue, w.job, below)
+func (w *World) reclaimable(below *account.Queue) resource.Vector {
+	return w.set.reclaimable(w.Queue, w.job, below)
 }
 
 // notAdmitted is the reason for which a job is not let in: of a kind of bound, for want of the first of some resources. Text is asked for

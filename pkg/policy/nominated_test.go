@@ -65,7 +65,7 @@ func TestRoomThatIsKeptIsHeldOnce(t *testing.T) {
 	// Three are left with two each, which are one kept and one waiting.
 	preempts := set.Trial(config.Preempt, job, policy.EvictionWorld{Now: epoch})
 	theirs := state.Job(other)
-	if why := preempts.Judge(model.Victim{Task: theirs.Tasks[0], Job: theirs}); why != "" {
+	if why := preempts.Evaluate(model.Victim{Task: theirs.Tasks[0], Job: theirs}); why != "" {
 		t.Errorf("a job that is to hold two takes nothing from one that keeps two: %s", why)
 	}
 }

@@ -53,7 +53,7 @@ func tiersFor(tiers ...[]config.TierPlugin) *config.BatchQueueArgs {
 
 func withStranger(t *testing.T, args *config.BatchQueueArgs, s *stranger) *policy.Set {
 	t.Helper()
-	set, err := policy.Compile(args, policy.Outside{Plugin: config.PluginExtender, Policy: s})
+	set, err := policy.Compile(args, policy.Extension{Plugin: config.PluginExtender, Policy: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestWhatSomebodyOutsideChoosesDecides(t *testing.T) {
 			set := withStranger(t, tiersFor([]config.TierPlugin{{Name: config.PluginExtender}}, []config.TierPlugin{{Name: config.PluginPriority}}), &stranger{})
 			trial := set.Trial(config.Preempt, &model.Job{Key: model.JobKey{Name: "own"}, Queue: "q"}, policy.EvictionWorld{})
 			tc.answer(trial)
-			if got := trial.Judge(victim); got != tc.want {
+			if got := trial.Evaluate(victim); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -125,7 +125,7 @@ func TestHooksOfSomebodyOutside(t *testing.T) {
 	if !set.AloneInAdmission() || set.AloneInTurns() || !set.Again().Equal(time.Unix(1, 0)) {
 		t.Errorf("alone %v, %v; again at %v", set.AloneInAdmission(), set.AloneInTurns(), set.Again())
 	}
-	builtIn, err := policy.Compile(tiersFor([]config.TierPlugin{{Name: config.PluginPriority}}), policy.Outside{Plugin: config.PluginExtender, Policy: s})
+	builtIn, err := policy.Compile(tiersFor([]config.TierPlugin{{Name: config.PluginPriority}}), policy.Extension{Plugin: config.PluginExtender, Policy: s})
 	if err != nil || builtIn.HasOutsiders() || !set.HasOutsiders() {
 		t.Errorf("policies from outside: %v without an entry of theirs (%v), %v with one", builtIn.HasOutsiders(), err, set.HasOutsiders())
 	}

@@ -24,7 +24,7 @@ type Protection struct {
 // evictions and at the time.
 func (s *Set) Protection(w EvictionWorld) *Protection {
 	t := newTrial(&s.evictions, s.orders, config.Shuffle, &model.Job{}, w)
-	t.court, t.bestEffort, t.accounts = &s.evictions.protection, false, s.book.Copy()
+	t.ruleSet, t.bestEffort, t.accounts = &s.evictions.protection, false, s.book.Copy()
 	return &Protection{trial: t, taken: map[types.UID]bool{}}
 }
 
@@ -37,8 +37,8 @@ func (s *Protection) Protects(v model.Victim) string {
 	if why := s.trial.Candidate(v); why != "" {
 		return why
 	}
-	h := s.trial.holder(v.Job)
-	for _, protects := range s.trial.court.guards {
+	h := s.trial.usageOf(v.Job)
+	for _, protects := range s.trial.ruleSet.guards {
 		if why := protects(s.trial, v, h); why != "" {
 			return why
 		}
@@ -49,10 +49,10 @@ func (s *Protection) Protects(v model.Victim) string {
 // NeededBy says why the other tasks of its job cannot do without a task, in a short phrase; empty when they can, when there are
 // none, or when nobody asks.
 func (s *Protection) NeededBy(v model.Victim) string {
-	if !s.trial.court.gangs || v.Job.Counts.Total() == 1 {
+	if !s.trial.ruleSet.gangs || v.Job.Counts.Total() == 1 {
 		return ""
 	}
-	return s.trial.keepsMinimum(s.trial.holder(v.Job), v.Task.Role, 1)
+	return s.trial.keepsMinimum(s.trial.usageOf(v.Job), v.Task.Role, 1)
 }
 
 // Take counts a task as gone.

@@ -185,7 +185,7 @@ func admitWithin(w World, q *account.Queue, usage *account.Usage, j *Ranked) (Vo
 	committed := w.committed(usage)
 	over := q.Real.Refuses(claim, committed)
 	if len(over) > 0 {
-		gains := w.gains(q)
+		gains := w.reclaimable(q)
 		over = q.Real.Refuses(claim, func(name resourceName) int64 { return committed(name) - gains.Get(name) })
 	}
 	if len(over) == 0 {

@@ -12,35 +12,35 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// gains is what a job that is not let in yet could have others evicted for: what jobs of lower priority hold in its queue,
+// reclaimable is what a job that is not let in yet could have others evicted for: what jobs of lower priority hold in its queue,
 // and what queues hold beyond their due that may be reclaimed from, as far as actions are configured that evict so. Below
 // nil it is all of that; below a queue it is what that queue and those below it would hold less, not counting what is
 // placed beyond the minimums of jobs, which admission does not count as held in the first place.
 //
 // Volcano's votes on admission do not know of evictions, so that in a full cluster a job that could take what it is due
 // is not let in, and one that is not let in takes nothing (volcano-sh/volcano#991).
-func (s *Set) gains(q *account.Queue, job *model.Job, below *account.Queue) (sum resource.Vector) {
-	if s.holdings == nil {
+func (s *Set) reclaimable(q *account.Queue, job *model.Job, below *account.Queue) (sum resource.Vector) {
+	if s.usage == nil {
 		return nil
 	}
-	if s.configured(func(c *court) bool { return c.inside() && c.byPriority }) {
-		sum = s.holdings.lower(job, below != nil)
+	if s.configured(func(c *ruleSet) bool { return c.inside() && c.byPriority }) {
+		sum = s.usage.lower(job, below != nil)
 	}
 	// A queue that takes from others holds more itself.
-	if below != q && s.configured(func(c *court) bool { return !c.inside() && c.offers() }) {
-		sum.Add(s.reclaimable(q, job, below))
+	if below != q && s.configured(func(c *ruleSet) bool { return !c.inside() && c.offers() }) {
+		sum.Add(s.fromOthers(q, job, below))
 	}
 	return sum
 }
 
 // configured reports whether there is such an action.
-func (s *Set) configured(is func(*court) bool) bool {
-	return slices.ContainsFunc(s.actions, func(action config.Action) bool { return is(s.court(action)) })
+func (s *Set) configured(is func(*ruleSet) bool) bool {
+	return slices.ContainsFunc(s.actions, func(action config.Action) bool { return is(s.ruleSet(action)) })
 }
 
-// reclaimable is what other queues hold beyond their due, if the job's queue may take what the job claims. What they are
+// fromOthers is what other queues hold beyond their due, if the job's queue may take what the job claims. What they are
 // due is what it would be if the job's pods existed, which may be created only once the job is let in.
-func (s *Set) reclaimable(q *account.Queue, job *model.Job, below *account.Queue) (sum resource.Vector) {
+func (s *Set) fromOthers(q *account.Queue, job *model.Job, below *account.Queue) (sum resource.Vector) {
 	claim := job.Claim()
 	waiting := job.Usage.Requested.Clone()
 	waiting.Sub(job.Usage.Allocated)

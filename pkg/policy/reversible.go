@@ -98,7 +98,7 @@ func (t *Trial) takes(lost []*model.Task, winner *model.Job, gained []*model.Tas
 		}
 		tried[k] = true
 		v := model.Victim{Task: of[g.UID], Job: winner}
-		if t.Candidate(v) == "" && t.Judge(v) == "" {
+		if t.Candidate(v) == "" && t.Evaluate(v) == "" {
 			return true
 		}
 	}
@@ -114,5 +114,5 @@ func (t *Trial) takesWhole(job *model.Job) bool {
 			all = append(all, v)
 		}
 	}
-	return len(all) > 1 && t.Judge(all...) == ""
+	return len(all) > 1 && t.Evaluate(all...) == ""
 }

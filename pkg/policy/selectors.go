@@ -34,7 +34,7 @@ const (
 const shareSlack = 1e-6
 
 // selectInside chooses tasks of jobs with a lower priority and, within the job itself, of lower task priority.
-func (priority) selectInside(t *Trial, v model.Victim, h *holder) string {
+func (priority) selectInside(t *Trial, v model.Victim, h *jobUsage) string {
 	switch {
 	case h != t.own:
 		if h.job.Priority >= t.own.job.Priority {
@@ -48,7 +48,7 @@ func (priority) selectInside(t *Trial, v model.Victim, h *holder) string {
 
 // selectInside chooses tasks whose jobs keep a share of the cluster that is no smaller than the beneficiary's. Unlike in
 // Volcano, what is subtracted is what was taken, and not what was rejected too.
-func (drf) selectInside(t *Trial, v model.Victim, h *holder) string {
+func (drf) selectInside(t *Trial, v model.Victim, h *jobUsage) string {
 	held := h.held
 	if h == t.own {
 		held = without(held, t.half)
@@ -73,7 +73,7 @@ func dominantWithout(v, without resource.Vector, whole resource.Portion) float64
 
 // selectYielding chooses broken gangs that come after the beneficiary in the order of jobs. That order is total: of any two gangs only one
 // can give way to the other. One that lost members gives way once it has been broken for long.
-func selectYielding(t *Trial, _ model.Victim, h *holder) string {
+func selectYielding(t *Trial, _ model.Victim, h *jobUsage) string {
 	if h.lapses.After(t.world.Now) {
 		t.refusedUntil(h.lapses)
 	}
@@ -84,7 +84,7 @@ func selectYielding(t *Trial, _ model.Victim, h *holder) string {
 }
 
 // selectAcross chooses tasks of queues that stay ahead of the beneficiary's in the tree, if it gets what it asks for.
-func (*hierarchical) selectAcross(t *Trial, v model.Victim, h *holder) string {
+func (*hierarchical) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 	tree := t.contest()
 	left := h.held.Clone()
 	left.Sub(v.Task.Request)
@@ -98,7 +98,7 @@ func (*hierarchical) selectAcross(t *Trial, v model.Victim, h *holder) string {
 }
 
 // selectAcross chooses tasks of queues that hold more than their due. See keepsDue.
-func (proportion) selectAcross(t *Trial, v model.Victim, h *holder) string {
+func (proportion) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 	switch {
 	case t.unrelated(v.Task.Request):
 		return whyUnrelated
@@ -114,7 +114,7 @@ func (proportion) selectAcross(t *Trial, v model.Victim, h *holder) string {
 // tree the same is asked of as many queues above as the argument ancestorReclaimLevel says, up to where the beneficiary's
 // are the same. Source: Volcano pkg/scheduler/plugins/capacity/capacity.go (reference section 4.7); see keepsDue for what
 // differs.
-func (p capacity) selectAcross(t *Trial, v model.Victim, h *holder) string {
+func (p capacity) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 	request := v.Task.Request
 	switch {
 	case t.unrelated(request):
@@ -128,7 +128,7 @@ func (p capacity) selectAcross(t *Trial, v model.Victim, h *holder) string {
 	case !t.keepsDue(h.queue, request, false):
 		return whyDue
 	}
-	if !p.tree || t.court.ofGangs() {
+	if !p.tree || t.ruleSet.ofGangs() {
 		return ""
 	}
 	for level := 1; level <= p.levels; level++ {
@@ -146,13 +146,13 @@ func (p capacity) selectAcross(t *Trial, v model.Victim, h *holder) string {
 // unrelated reports whether what a task has is no use to the beneficiary. Of a gang that is evicted whole some tasks may
 // be of none.
 func (t *Trial) unrelated(request resource.Vector) bool {
-	return t.bestEffort || !t.court.ofGangs() && !shares(request, t.ask)
+	return t.bestEffort || !t.ruleSet.ofGangs() && !shares(request, t.ask)
 }
 
 // onEqualFooting reports whether the beneficiary's queue is due nothing of what it asks for, and the queues are relatives
 // within the levels that are looked at.
-func (p capacity) onEqualFooting(t *Trial, h *holder) bool {
-	if !p.tree || p.levels == 0 || t.court.ofGangs() || !unrelated(t.ask, t.own.queue.Deserved) {
+func (p capacity) onEqualFooting(t *Trial, h *jobUsage) bool {
+	if !p.tree || p.levels == 0 || t.ruleSet.ofGangs() || !unrelated(t.ask, t.own.queue.Deserved) {
 		return false
 	}
 	for level := 1; level <= p.levels; level++ {
@@ -190,7 +190,7 @@ func (t *Trial) keepsDue(q *account.Queue, request resource.Vector, all bool) bo
 
 // keepsGuarantees reports whether the task's queue, and every queue above it that is not above the beneficiary's, would
 // still hold what it is guaranteed of everything in a request. Volcano asks the queue itself only.
-func (h *holder) keepsGuarantees(t *Trial, request resource.Vector) bool {
+func (h *jobUsage) keepsGuarantees(t *Trial, request resource.Vector) bool {
 	for _, q := range h.apart {
 		for _, least := range q.Guarantee {
 			if v := request.Get(least.Name); v > 0 && t.accounts.Held(q).Get(least.Name)-v < least.Value {

@@ -32,8 +32,8 @@ type Set struct {
 	outsiders
 
 	book *account.Book
-	// holdings is what jobs hold by queue and priority; nil when nothing is ever evicted.
-	holdings *holdings
+	// usage is what jobs hold by queue and priority; nil when nothing is ever evicted.
+	usage *usageByPriority
 	// byClaim: admission goes by queue and claim alone.
 	byClaim bool
 	// tree is that of hierarchical drf; nil without it.
@@ -47,7 +47,7 @@ type Set struct {
 
 // Compile builds the policies of the tiers. The arguments must have passed validation; what is wrong with them all the
 // same is returned.
-func Compile(args *config.BatchQueueArgs, outside ...Outside) (*Set, error) {
+func Compile(args *config.BatchQueueArgs, outside ...Extension) (*Set, error) {
 	s := &Set{}
 	for _, action := range args.Actions {
 		switch action {
@@ -82,7 +82,7 @@ func Compile(args *config.BatchQueueArgs, outside ...Outside) (*Set, error) {
 	}
 	s.book = account.NewBook(mode)
 	if len(s.evictions.actions) > 0 {
-		s.holdings = newHoldings()
+		s.usage = newUsageByPriority()
 	}
 	s.byClaim = s.goesByClaim()
 	return s, errs.ToAggregate()
@@ -171,7 +171,7 @@ func (s *Set) Book() *account.Book { return s.book }
 // SetJob records what a job uses; nil when it is gone.
 func (s *Set) SetJob(key model.JobKey, job *model.Job) {
 	s.book.SetJob(key, job)
-	if s.holdings != nil && s.holdings.set(key, job) {
+	if s.usage != nil && s.usage.set(key, job) {
 		// A job can be let in for what it could have evicted.
 		s.book.Free()
 	}
@@ -204,8 +204,8 @@ func (s *Set) Update() {
 	}
 }
 
-// Bars says why a queue gives a job no turns whatever it holds; the zero Reason when it does.
-func (s *Set) Bars(job *model.Job) model.Reason {
+// QueueBlocked says why a queue gives a job no turns whatever it holds; the zero Reason when it does.
+func (s *Set) QueueBlocked(job *model.Job) model.Reason {
 	q := s.book.Queue(job.Queue)
 	if q == nil {
 		return model.QueueRefuses(nil, job)
@@ -275,7 +275,7 @@ func (s *Set) goesByClaim() bool {
 			}
 		}
 	}
-	return s.holdings == nil
+	return s.usage == nil
 }
 
 // AdmitGuest is Admit as if nothing were promised to jobs that are stalled.

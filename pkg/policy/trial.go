@@ -35,15 +35,15 @@ type EvictionWorld struct {
 // gained since. It is not safe for concurrent use, but does not look at the Set any more.
 type Trial struct {
 	orders
-	rules *evictions
-	court *court
-	world EvictionWorld
+	rules   *evictions
+	ruleSet *ruleSet
+	world   EvictionWorld
 
 	accounts *account.Copy
-	own      *holder
-	holders  map[model.JobKey]*holder
+	own      *jobUsage
+	usages   map[model.JobKey]*jobUsage
 	// last was looked up last.
-	last    *holder
+	last    *jobUsage
 	budgets map[string][]*allowance
 
 	// ask has the resources that any waiting task of the beneficiary asks for; bestEffort: there are none.
@@ -84,11 +84,11 @@ func (s *Set) Trial(action config.Action, job *model.Job, w EvictionWorld) *Tria
 
 func newTrial(rules *evictions, o orders, action config.Action, job *model.Job, w EvictionWorld) *Trial {
 	t := &Trial{
-		orders: o, rules: rules, court: rules.court(action), world: w, holders: map[model.JobKey]*holder{},
+		orders: o, rules: rules, ruleSet: rules.ruleSet(action), world: w, usages: map[model.JobKey]*jobUsage{},
 		budgets: map[string][]*allowance{}, priority: math.MinInt32,
 	}
-	if t.court == nil {
-		t.court = &court{action: action}
+	if t.ruleSet == nil {
+		t.ruleSet = &ruleSet{action: action}
 	}
 	for i := range job.Pending {
 		t.ask.Max(job.Pending[i].Request)
@@ -101,7 +101,7 @@ func newTrial(rules *evictions, o orders, action config.Action, job *model.Job, 
 func (t *Trial) begin(job *model.Job) {
 	t.own = t.admit(job)
 	t.relate(t.own)
-	t.holders[job.Key] = t.own
+	t.usages[job.Key] = t.own
 	// Room is kept for nominated tasks: it counts as held.
 	turn := max(1, job.Requirement().Tasks-job.Counts.Nominated)
 	t.half = job.OwnHalf()
@@ -145,18 +145,18 @@ func (t *Trial) taskPriority() int32 {
 // Entitled says why the beneficiary's queue may not take so much from other queues, on top of what it holds; the zero
 // Reason when it may, and for actions that do not go by queues.
 func (t *Trial) Entitled(need resource.Vector) model.Reason {
-	if t.court.inside() || t.court.completes() {
+	if t.ruleSet.inside() || t.ruleSet.completes() {
 		return model.Reason{}
 	}
 	return t.rules.entitled(t.own.queue, t.own.job, need)
 }
 
-// Judge says why these may not go together, on top of all taken so far, in a short phrase; empty when they may. All of
+// Evaluate says why these may not go together, on top of all taken so far, in a short phrase; empty when they may. All of
 // them must be candidates.
-func (t *Trial) Judge(vs ...model.Victim) (why string) {
+func (t *Trial) Evaluate(vs ...model.Victim) (why string) {
 	if len(vs) == 1 {
-		h := t.holder(vs[0].Job)
-		if t.court.gangs {
+		h := t.usageOf(vs[0].Job)
+		if t.ruleSet.gangs {
 			if why = t.keepsMinimum(h, vs[0].Task.Role, 1); why != "" {
 				return why
 			}
@@ -165,14 +165,14 @@ func (t *Trial) Judge(vs ...model.Victim) (why string) {
 	}
 	judged := 0
 	for _, v := range vs {
-		if why = t.judge(v, t.holder(v.Job)); why != "" {
+		if why = t.judge(v, t.usageOf(v.Job)); why != "" {
 			break
 		}
 		t.Take(v)
 		judged++
 	}
-	for i := 0; t.court.gangs && why == "" && i < len(vs); i++ {
-		why = t.keepsMinimum(t.holder(vs[i].Job), "", 0)
+	for i := 0; t.ruleSet.gangs && why == "" && i < len(vs); i++ {
+		why = t.keepsMinimum(t.usageOf(vs[i].Job), "", 0)
 	}
 	for _, v := range slices.Backward(vs[:judged]) {
 		t.Return(v)
@@ -181,16 +181,16 @@ func (t *Trial) Judge(vs ...model.Victim) (why string) {
 }
 
 // judge asks selectors and guards, all but the minimums of gangs, about one task.
-func (t *Trial) judge(v model.Victim, h *holder) string {
-	if !t.court.offers() {
-		return "no policy selects victims for " + string(t.court.action)
+func (t *Trial) judge(v model.Victim, h *jobUsage) string {
+	if !t.ruleSet.offers() {
+		return "no policy selects victims for " + string(t.ruleSet.action)
 	}
-	for _, selects := range t.court.selectors {
+	for _, selects := range t.ruleSet.selectors {
 		if why := selects(t, v, h); why != "" {
 			return why
 		}
 	}
-	for _, protects := range t.court.guards {
+	for _, protects := range t.ruleSet.guards {
 		if why := protects(t, v, h); why != "" {
 			return why
 		}
@@ -205,7 +205,7 @@ func (t *Trial) Take(v model.Victim) { t.move(v, -1) }
 func (t *Trial) Return(v model.Victim) { t.move(v, 1) }
 
 func (t *Trial) move(v model.Victim, n int) {
-	h := t.holder(v.Job)
+	h := t.usageOf(v.Job)
 	h.count(v.Task, n)
 	switch {
 	case h != t.own:
@@ -248,7 +248,7 @@ func (t *Trial) add(task *model.Task, n int64) {
 func (t *Trial) contest() *hdrf.Tree {
 	if t.contested == nil {
 		t.contested = t.tree.Clone()
-		for _, h := range t.holders {
+		for _, h := range t.usages {
 			t.enter(h)
 		}
 	}
@@ -256,7 +256,7 @@ func (t *Trial) contest() *hdrf.Tree {
 }
 
 // enter brings a job in the contested tree up to date.
-func (t *Trial) enter(h *holder) {
+func (t *Trial) enter(h *jobUsage) {
 	if t.contested == nil {
 		return
 	}
@@ -275,10 +275,10 @@ func (t *Trial) enter(h *holder) {
 // that all of these jobs lose some; here the youngest job is broken up first.
 func (t *Trial) Compare(a, b model.Victim) int {
 	if a.Job.Key != b.Job.Key {
-		x := t.holder(a.Job)
-		y := t.holder(b.Job)
+		x := t.usageOf(a.Job)
+		y := t.usageOf(b.Job)
 		switch {
-		case t.court.completes():
+		case t.ruleSet.completes():
 		case x.distance != y.distance:
 			return cmp.Compare(x.distance, y.distance)
 		case x.queue.Name != y.queue.Name:
@@ -293,4 +293,4 @@ func (t *Trial) Compare(a, b model.Victim) int {
 
 // Distance is how far the victim's queue is from the beneficiary's in the tree of queues: 0 for the same queue and its
 // nearest relatives, and where the tree is not looked at.
-func (t *Trial) Distance(v model.Victim) int { return t.holder(v.Job).distance }
+func (t *Trial) Distance(v model.Victim) int { return t.usageOf(v.Job).distance }

@@ -50,8 +50,8 @@ type Outcome struct {
 	Again time.Time
 }
 
-// Outside is who has a say in evictions besides the policies: a scheduler extender.
-type Outside interface {
+// Extension is who has a say in evictions besides the policies: a scheduler extender.
+type Extension interface {
 	// Choose lets it choose among the candidates of a trial for the job whose turn the pod leads, if the tiers say so.
 	Choose(ctx context.Context, action config.Action, lead *corev1.Pod, trial *policy.Trial)
 	// Ready says why a job is not ready with these placements, and when to try again; the zero Reason when it is.
@@ -62,7 +62,7 @@ type Outside interface {
 type Preemption struct {
 	Dispatcher *dispatch.Dispatcher
 	Keeper     *reserve.Keeper
-	Outside    Outside
+	Extension  Extension
 	Clock      clock.PassiveClock
 }
 
@@ -160,7 +160,7 @@ func (a *attempt) try(ctx context.Context, action config.Action) (why string, er
 	if reason := trial.Entitled(need); reason != (model.Reason{}) {
 		return reason.Message, nil
 	}
-	a.Outside.Choose(ctx, action, a.turn.Lead, trial)
+	a.Extension.Choose(ctx, action, a.turn.Lead, trial)
 	// Who places its members as they fit has others evicted for all of them or for none.
 	request := a.turn.Request
 	request.Job = a.job
@@ -175,7 +175,7 @@ func (a *attempt) try(ctx context.Context, action config.Action) (why string, er
 	if len(statement.Placements) == 0 {
 		return statement.Why, nil
 	}
-	if reason, again := a.Outside.Ready(ctx, a.job, statement.Placements); reason != (model.Reason{}) {
+	if reason, again := a.Extension.Ready(ctx, a.job, statement.Placements); reason != (model.Reason{}) {
 		a.again(again)
 		return reason.Message, nil
 	}

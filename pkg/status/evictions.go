@@ -141,7 +141,7 @@ func (w *Writer) queueEvent(name, reason, message string) {
 
 // group returns the PodGroup of a job; nil when it has none or is unknown.
 func (w *Writer) group(key model.JobKey) runtime.Object {
-	if job := w.state.Head(key); job != nil && job.Group != nil {
+	if job := w.state.Summary(key); job != nil && job.Group != nil {
 		return job.Group.Object
 	}
 	return nil

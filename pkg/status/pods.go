@@ -21,7 +21,7 @@ import (
 // what cluster autoscalers act on; it is used only when nodes are what is missing. The pod that led the turn has the
 // condition from the scheduler already. After each write it calls wrote with how long that took.
 func (w *Writer) tellPods(ctx context.Context, key model.JobKey, wrote func(context.Context, time.Duration)) error {
-	job, reason := w.state.Head(key), w.reason(key)
+	job, reason := w.state.Summary(key), w.reason(key)
 	if job == nil || reason == (model.Reason{}) || !reason.FromNodes && job.Group != nil {
 		return nil
 	}

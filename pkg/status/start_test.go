@@ -38,7 +38,7 @@ func TestTheNextProcessKnowsWhatAGangStartedWith(t *testing.T) {
 		said("raised, and short of pods", "False")
 
 		next := newDesk(t, d.podGroup(), member("a", running))
-		if job := next.state.Head(train); job.Partial() || job.Start.Tasks != 1 {
+		if job := next.state.Summary(train); job.Partial() || job.Start.Tasks != 1 {
 			t.Errorf("after a restart it started with %d tasks, partial: %t", job.Start.Tasks, job.Partial())
 		}
 		next.Close()

@@ -127,7 +127,7 @@ func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes
 func (w *Writer) Notify(c model.Change) {
 	for _, key := range c.Jobs {
 		// What there is to write of a single pod, its reason says; without the pod that is to be forgotten.
-		if key.Source != model.FromPod || w.knows(key) && w.state.Head(key) == nil {
+		if key.Source != model.FromPod || w.knows(key) && w.state.Summary(key) == nil {
 			w.schedule(key)
 		}
 	}
@@ -174,7 +174,7 @@ func (w *Writer) schedule(key model.JobKey) {
 		return
 	}
 	delay := collected
-	if job := w.state.Head(key); job != nil && job.Group != nil && job.Counts.Total() == 0 {
+	if job := w.state.Summary(key); job != nil && job.Group != nil && job.Counts.Total() == 0 {
 		delay = promptly
 	}
 	w.queue.AddAfter(key, delay)
@@ -279,7 +279,7 @@ func (w *Writer) reason(key model.JobKey) model.Reason {
 // sync writes what differs: the PodGroup's status, the nominations of its pods, an event when the reason is new. Why they wait its pods are
 // told by tellPods.
 func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
-	job := w.state.Head(key)
+	job := w.state.Summary(key)
 	reason := w.reason(key)
 	if job == nil {
 		w.forget(key)
@@ -302,7 +302,7 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 func (w *Writer) forget(key model.JobKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.state.Head(key) == nil {
+	if w.state.Summary(key) == nil {
 		delete(w.said, key)
 		delete(w.reasons, key)
 		delete(w.told, key)

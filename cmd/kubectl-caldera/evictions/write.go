@@ -65,7 +65,7 @@ func writeTable(out io.Writer, decisions []eviction.DecisionRecord, now time.Tim
 	rows := [][]string{{"AGE", "ACTION", "JOB", "QUEUE", "FROM", "VICTIMS", "OUTCOME"}}
 	for _, d := range decisions {
 		rows = append(rows, []string{
-			age(now.Sub(d.Time.Time)), d.Action, name(d.Job), d.Job.Queue, strings.Join(losers(d), ","), victims(d), string(d.Outcome),
+			age(now.Sub(d.Time.Time)), d.Action, name(d.Job), d.Job.Queue, strings.Join(victimQueues(d), ","), victims(d), string(d.Outcome),
 		})
 	}
 	return columns(out, "", rows)
@@ -107,8 +107,8 @@ func purpose(d eviction.DecisionRecord) string {
 	return fmt.Sprintf(" for %s in queue %s, to start %s", name(d.Job), d.Job.Queue, pods(len(d.Members)))
 }
 
-// losers are the queues of a decision's victims.
-func losers(d eviction.DecisionRecord) []string {
+// victimQueues are the queues of a decision's victims.
+func victimQueues(d eviction.DecisionRecord) []string {
 	queues := map[string]bool{}
 	for _, v := range d.Victims {
 		queues[v.Job.Queue] = true

@@ -189,7 +189,7 @@ func (pl *Gang) starts(pod *corev1.Pod) bool {
 	if key.Source != model.FromVolcano {
 		return false
 	}
-	job := pl.parts.State.Head(key)
+	job := pl.parts.State.Summary(key)
 	return job != nil && job.Group != nil && !job.Ready()
 }
 
@@ -200,7 +200,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
 		Nominated: pl.parts.State.Nominated(), Followers: entry.Followers,
 	}
-	if reason, again := pl.parts.Rules.Shut(); reason != (model.Reason{}) {
+	if reason, again := pl.parts.Rules.ExternalHold(); reason != (model.Reason{}) {
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
 	}
 	plan, err := gang.Plan{Reason: entry.Limit}, error(nil)

@@ -44,8 +44,8 @@ type Rules interface {
 	ReservationCanFail(pod *corev1.Pod) bool
 	// PlacesOutside reports whether the tiers ask an extender about nodes.
 	PlacesOutside() bool
-	// Shut says why nothing at all is scheduled now, and when to look again; the zero Reason when that is not so.
-	Shut() (reason model.Reason, again time.Time)
+	// ExternalHold says why nothing at all is scheduled now, and when to look again; the zero Reason when that is not so.
+	ExternalHold() (reason model.Reason, again time.Time)
 	// Ready says why a job is not ready with these placements, and when to try again; the zero Reason when it is.
 	Ready(ctx context.Context, job *model.Job, placements []gang.Placement) (reason model.Reason, again time.Time)
 }

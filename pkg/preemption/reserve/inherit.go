@@ -25,24 +25,24 @@ func (k *Keeper) Inherit(job *model.Job, placements []gang.Placement) {
 			k.profile.DeleteNominatedPodIfExists(p.Task.Pod)
 		}
 	}
-	heirs, losers := successions(job, placements)
-	if len(losers) == 0 {
+	given, taken := transfers(job, placements)
+	if len(taken) == 0 {
 		return
 	}
-	k.waits.succeed(job.Key, heirs)
-	uids := make([]types.UID, len(losers))
-	for i, t := range losers {
+	k.waits.transfer(job.Key, given)
+	uids := make([]types.UID, len(taken))
+	for i, t := range taken {
 		uids[i] = t.UID
 		k.profile.DeleteNominatedPodIfExists(t.Pod)
 	}
 	// In this order the job is never without room that is kept, which would end its decision.
-	k.state.Pipeline(heirs, nil)
+	k.state.Pipeline(given, nil)
 	k.state.ClearNominations(uids...)
 }
 
-// successions finds the tasks that are placed where room is kept for others of their job that are not placed, and those
+// transfers finds the tasks that are placed where room is kept for others of their job that are not placed, and those
 // others: on each node so many that what they ask for covers what is placed there instead of it.
-func successions(job *model.Job, placements []gang.Placement) (heirs []model.Nomination, losers []*model.Task) {
+func transfers(job *model.Job, placements []gang.Placement) (given []model.Nomination, taken []*model.Task) {
 	placed := make(map[types.UID]bool, len(placements))
 	for _, p := range placements {
 		placed[p.Task.UID] = true
@@ -57,7 +57,7 @@ func successions(job *model.Job, placements []gang.Placement) (heirs []model.Nom
 		if p.Task.Nominated == p.Node || len(kept[p.Node]) == 0 {
 			continue
 		}
-		heirs = append(heirs, model.Nomination{UID: p.Task.UID, Node: p.Node})
+		given = append(given, model.Nomination{UID: p.Task.UID, Node: p.Node})
 		// One of the same kind if there is one.
 		if i := slices.IndexFunc(kept[p.Node], func(t *model.Task) bool { return t.Class == p.Task.Class }); i > 0 {
 			kept[p.Node][0], kept[p.Node][i] = kept[p.Node][i], kept[p.Node][0]
@@ -65,9 +65,9 @@ func successions(job *model.Job, placements []gang.Placement) (heirs []model.Nom
 		left := p.Task.Request.Clone()
 		for len(kept[p.Node]) > 0 && len(left.Exceeding(nil)) > 0 {
 			left.Sub(kept[p.Node][0].Request)
-			losers = append(losers, kept[p.Node][0])
+			taken = append(taken, kept[p.Node][0])
 			kept[p.Node] = kept[p.Node][1:]
 		}
 	}
-	return heirs, losers
+	return given, taken
 }

@@ -25,41 +25,41 @@ func TestSuccessions(t *testing.T) {
 	for name, c := range map[string]struct {
 		tasks      []*model.Task
 		placements []gang.Placement
-		heirs      []string
-		losers     []string
+		given      []string
+		taken      []string
 	}{
 		"each gets what is kept for it": {tasks: []*model.Task{x1, x2}, placements: []gang.Placement{{Task: x1, Node: "n1"}, {Task: x2, Node: "n2"}}},
 		"two change places":             {tasks: []*model.Task{x1, x2}, placements: []gang.Placement{{Task: x1, Node: "n2"}, {Task: x2, Node: "n1"}}},
 		"another task takes a place": {
 			tasks: []*model.Task{x1, x2, y1}, placements: []gang.Placement{{Task: y1, Node: "n1"}, {Task: x2, Node: "n2"}},
-			heirs: []string{"y1"}, losers: []string{"x1"},
+			given: []string{"y1"}, taken: []string{"x1"},
 		},
 		"a place where none is kept": {tasks: []*model.Task{x1, y1}, placements: []gang.Placement{{Task: y1, Node: "n2"}}},
 		"a large task takes two": {
 			tasks: []*model.Task{x1, x3, x2, y2}, placements: []gang.Placement{{Task: y2, Node: "n1"}},
-			heirs: []string{"y2"}, losers: []string{"x1", "x3"},
+			given: []string{"y2"}, taken: []string{"x1", "x3"},
 		},
 		"a small task takes that of a large one": {
 			tasks: []*model.Task{big, y1}, placements: []gang.Placement{{Task: y1, Node: "n1"}},
-			heirs: []string{"y1"}, losers: []string{"big"},
+			given: []string{"y1"}, taken: []string{"big"},
 		},
 		"a task leaves its own place and takes another": {
 			tasks: []*model.Task{x1, x2}, placements: []gang.Placement{{Task: x2, Node: "n1"}},
-			heirs: []string{"x2"}, losers: []string{"x1"},
+			given: []string{"x2"}, taken: []string{"x1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			heirs, losers := successions(&model.Job{Tasks: c.tasks}, c.placements)
+			given, taken := transfers(&model.Job{Tasks: c.tasks}, c.placements)
 			var gotHeirs, gotLosers []string
-			for _, h := range heirs {
+			for _, h := range given {
 				gotHeirs = append(gotHeirs, string(h.UID))
 			}
-			for _, l := range losers {
+			for _, l := range taken {
 				gotLosers = append(gotLosers, string(l.UID))
 			}
-			if !slices.Equal(gotHeirs, c.heirs) || !slices.Equal(gotLosers, c.losers) {
-				t.Errorf("%v take over from %v, want %v from %v", gotHeirs, gotLosers, c.heirs, c.losers)
+			if !slices.Equal(gotHeirs, c.given) || !slices.Equal(gotLosers, c.taken) {
+				t.Errorf("%v take over from %v, want %v from %v", gotHeirs, gotLosers, c.given, c.taken)
 			}
 		})
 	}

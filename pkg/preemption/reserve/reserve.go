@@ -149,7 +149,7 @@ func (k *Keeper) follow(c model.Change) {
 
 // conclude ends the wait of a job that has what it waited for, or waits for nothing any more.
 func (k *Keeper) conclude(key model.JobKey, w wait) {
-	job := k.state.Head(key)
+	job := k.state.Summary(key)
 	started := false
 	switch {
 	case job == nil:

@@ -52,8 +52,8 @@ func (w *waits) join(key model.JobKey, more wait) {
 	w.of[key] = more
 }
 
-// succeed counts tasks among those that a job was to start by a decision.
-func (w *waits) succeed(key model.JobKey, heirs []model.Nomination) {
+// transfer counts tasks among those that a job was to start by a decision.
+func (w *waits) transfer(key model.JobKey, given []model.Nomination) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found, ok := w.of[key]
@@ -61,7 +61,7 @@ func (w *waits) succeed(key model.JobKey, heirs []model.Nomination) {
 		return
 	}
 	found.members = slices.Clone(found.members)
-	for _, h := range heirs {
+	for _, h := range given {
 		found.members = append(found.members, h.UID)
 	}
 	w.of[key] = found

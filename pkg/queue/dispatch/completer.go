@@ -34,7 +34,7 @@ func (s *waitlist) chooseCompleter() {
 	}
 	for _, key := range []model.JobKey{before, s.completer} {
 		if s.jobs[key] != nil {
-			s.refresh(key, s.head(key))
+			s.refresh(key, s.summary(key))
 		}
 	}
 	if first != nil && first.lot != nil && s.cfg.Evicts {

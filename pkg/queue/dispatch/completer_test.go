@@ -253,7 +253,7 @@ func TestWhoLostAMemberJustNowNeedNotGiveWay(t *testing.T) {
 		d.state.DeletePod(memberOf("lost", 1, "1").UID)
 		d.state.UpsertPod(memberOf("lost", 2, "1"))
 		d.halfOf("half", model.DefaultQueue, 1)
-		half := *d.state.Head(keyOf("half")).Group
+		half := *d.state.Summary(keyOf("half")).Group
 		half.Terms.HalfTimeout = model.Say[time.Duration](0) // for ever
 		d.state.UpsertGroup(keyOf("half"), &half)
 		d.Step()

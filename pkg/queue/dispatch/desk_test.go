@@ -57,7 +57,7 @@ func plain() *config.BatchQueueArgs {
 	}
 }
 
-func policies(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *policy.Set {
+func policies(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Extension) *policy.Set {
 	set, err := policy.Compile(args, outside...)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func noOpinion(_, _ *model.Task) int { return 0 }
 
 func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
 
-func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *desk {
+func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Extension) *desk {
 	d := newStandbyWith(t, args, outside...)
 	go d.Run(t.Context())
 	return d
@@ -90,7 +90,7 @@ func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Ou
 // newStandby returns a desk that does not run yet.
 func newStandby(t *testing.T) *desk { return newStandbyWith(t, plain()) }
 
-func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Outside) *desk {
+func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Extension) *desk {
 	d := &desk{t: t, began: time.Now(), state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{

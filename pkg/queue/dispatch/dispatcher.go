@@ -189,9 +189,9 @@ func (d *Dispatcher) Urgent(uid types.UID) bool {
 	return d.urgent[uid]
 }
 
-// Trusts reports whether what the plan of the turn says of a pod needs no second look as far as other pods are concerned: the pod's
+// SkipsRecheck reports whether what the plan of the turn says of a pod needs no second look as far as other pods are concerned: the pod's
 // cycle is about to make the plan, or is that of a member, and none but members have come, gone or changed since the turn began.
-func (d *Dispatcher) Trusts(uid types.UID) bool {
+func (d *Dispatcher) SkipsRecheck(uid types.UID) bool {
 	const matters = model.PodPlaced | model.RoomMade | model.NodeChanged | model.NodeLost
 	d.mu.Lock()
 	defer d.mu.Unlock()

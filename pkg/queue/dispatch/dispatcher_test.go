@@ -47,7 +47,7 @@ func TestQuietWhenAllIsTold(t *testing.T) {
 		d := newDeskWith(t, args("enqueue allocate", byPriority, inGangs))
 		admitted := make(chan bool)
 		d.state.Observe(func(c model.Change) {
-			if job := d.state.Head(keyOf("job")); job != nil && job.Admitted {
+			if job := d.state.Summary(keyOf("job")); job != nil && job.Admitted {
 				quiet, _ := d.Quiet()
 				admitted <- quiet
 			}
@@ -297,7 +297,7 @@ func TestAPlanIsTrustedUntilOthersInterfere(t *testing.T) {
 		d := newDesk(t)
 		trusted := func(pod types.UID, want bool) {
 			t.Helper()
-			if got := d.Trusts(pod); got != want {
+			if got := d.SkipsRecheck(pod); got != want {
 				t.Errorf("the plan for pod %s is trusted: %t, want %t", pod, got, want)
 			}
 		}

@@ -248,7 +248,7 @@ func TestAJobThatChangedDoesNotFollow(t *testing.T) {
 func TestNobodyFollowsWherePoliciesFromOutsideAreAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const name = "theirs"
-		d := newDeskWith(t, args("allocate", byPriority, inGangs, config.TierPlugin{Name: name}), policy.Outside{Plugin: name, Policy: struct{}{}})
+		d := newDeskWith(t, args("allocate", byPriority, inGangs, config.TierPlugin{Name: name}), policy.Extension{Plugin: name, Policy: struct{}{}})
 		d.Hold()
 		d.want()
 		d.singles("a", "b")

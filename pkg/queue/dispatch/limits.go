@@ -55,7 +55,7 @@ func (l limits) unanswered(job *model.Job, borrowing bool) model.Reason {
 		return model.Reason{}
 	}
 	queueOf := func(t *model.Task) string {
-		if owner := l.cfg.State.Head(t.Job); owner != nil {
+		if owner := l.cfg.State.Summary(t.Job); owner != nil {
 			return owner.Queue
 		}
 		return ""

@@ -94,7 +94,7 @@ func TestWhatWasFoundOutByOldRulesIsForgotten(t *testing.T) {
 		told := len(d.reasons[keyOf("big")])
 		d.adopt(args("enqueue allocate", inGangs, inBounds))
 		d.want("small-0")
-		if !d.state.Head(keyOf("small")).Admitted {
+		if !d.state.Summary(keyOf("small")).Admitted {
 			t.Error("a job that was let in has to ask again")
 		}
 		d.Enter("small-0")

@@ -69,7 +69,7 @@ func (s setbacks) failed(key model.JobKey, cost time.Duration) {
 // scheduler itself.
 func (s setbacks) explain(key model.JobKey, err error) {
 	of, failed := s.of[key]
-	if job := s.cfg.State.Head(key); !failed || job == nil || job.Group == nil {
+	if job := s.cfg.State.Summary(key); !failed || job == nil || job.Group == nil {
 		return
 	}
 	of.why = model.Reason{Kind: model.SchedulerError, Message: err.Error()}

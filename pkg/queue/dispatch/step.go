@@ -53,4 +53,3 @@ func (d *Dispatcher) appointments() []time.Time {
 	}
 	return times
 }
-

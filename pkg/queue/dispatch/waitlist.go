@@ -27,20 +27,20 @@ type waitlist struct {
 	// nodes are the totals of the nodes when these last changed.
 	nodes model.Totals
 	// completer is the first of the jobs that go before others because they are partial.
-	completer  model.JobKey
-	admissions admissions
-	alarms     alarms
-	absence    absence
-	bars       bars
-	broken     brokenGangs
-	setbacks   setbacks
+	completer   model.JobKey
+	admissions  admissions
+	alarms      alarms
+	absence     absence
+	queueBlocks queueBlocks
+	broken      brokenGangs
+	setbacks    setbacks
 }
 
 func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 	s := &waitlist{
 		cfg: cfg, outbox: outbox, lots: lots, jobs: map[model.JobKey]*waiting{},
 		changed: map[model.JobKey]bool{}, queues: map[string]bool{}, booked: map[model.JobKey]bool{},
-		alarms: newAlarms(), absence: newAbsence(), bars: bars{cfg, outbox, map[string]model.Reason{}},
+		alarms: newAlarms(), absence: newAbsence(), queueBlocks: queueBlocks{cfg, outbox, map[string]model.Reason{}},
 	}
 	s.broken = newBrokenGangs(cfg, s.alarms, outbox)
 	s.setbacks = newSetbacks(cfg, s.setBack)
@@ -88,9 +88,9 @@ func (s *waitlist) job(key model.JobKey) *model.Job {
 	return &marked
 }
 
-// head returns a job as it is now, without its tasks, or nil.
-func (s *waitlist) head(key model.JobKey) *model.Job {
-	job := s.cfg.loosen(s.cfg.State.Head(key))
+// summary returns a job as it is now, without its tasks, or nil.
+func (s *waitlist) summary(key model.JobKey) *model.Job {
+	job := s.cfg.loosen(s.cfg.State.Summary(key))
 	if job == nil {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (s *waitlist) bookIn() map[model.JobKey]*model.Job {
 	policies := s.cfg.Policies
 	jobs := make(map[model.JobKey]*model.Job, len(s.changed))
 	for key := range s.changed {
-		job := s.head(key)
+		job := s.summary(key)
 		jobs[key] = job
 		policies.SetJob(key, job)
 	}
@@ -156,7 +156,7 @@ func (s *waitlist) bookIn() map[model.JobKey]*model.Job {
 	if len(s.queues) > 0 {
 		s.lots.backlog.rebook()
 		clear(s.queues)
-		if barred := s.bars.renew(); len(barred) > 0 {
+		if barred := s.queueBlocks.renew(); len(barred) > 0 {
 			for key, w := range s.jobs {
 				if _, ok := jobs[key]; !ok && barred[w.job.Queue] {
 					jobs[key] = w.job.Job
@@ -273,7 +273,7 @@ func waits(job *model.Job) bool {
 
 // blocked says what keeps a job from having turns, or from being let into its queue, at all.
 func (s *waitlist) blocked(job *model.Job, admitted bool) model.Reason {
-	if reason := s.cfg.Policies.Bars(job); reason != (model.Reason{}) {
+	if reason := s.cfg.Policies.QueueBlocked(job); reason != (model.Reason{}) {
 		return reason
 	}
 	reason := job.Blocked()

@@ -32,12 +32,12 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/reload"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/prequeue"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/shortcut"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/skiprecheck"
 )
 
 // New returns the command of the scheduler, with plugins and policies from outside of this module. It differs from upstream's in one default: pods that wait in Permit are
 // not nominated through the API first, which would be one more write for each member of a gang.
-func New(outside plugins.Outside) *cobra.Command {
+func New(outside plugins.Extensions) *cobra.Command {
 	SetFeatureDefaults()
 	opts := options.NewOptions()
 	var volcanoFile string
@@ -71,7 +71,7 @@ func SetFeatureDefaults() {
 }
 
 // run is upstream's runCommand with our plugins.
-func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside plugins.Outside) error {
+func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside plugins.Extensions) error {
 	verflag.PrintAndExitIfRequested()
 	gate := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
@@ -103,8 +103,8 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	if err != nil {
 		return err
 	}
-	kit := reload.NewKit(factories)
-	cc, sched, err := app.Setup(ctx, opts, func(r runtime.Registry) error { return r.Merge(plugins.Joining(shared, kit.Registry())) })
+	cache := reload.NewPluginCache(factories)
+	cc, sched, err := app.Setup(ctx, opts, func(r runtime.Registry) error { return r.Merge(plugins.Joining(shared, cache.Registry())) })
 	if err != nil {
 		return err
 	}
@@ -114,9 +114,9 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	Adapt(shared, sched)
 	if conf != nil {
 		profiles := switchable(sched)
-		kit.Take(cc.ComponentConfig.Profiles, profiles)
+		cache.AdoptInitial(cc.ComponentConfig.Profiles, profiles)
 		reloader := &reload.Reloader{
-			Kit: kit, Core: shared, Profiles: profiles, File: conf.file, Content: conf.content, Translate: conf.again,
+			PluginCache: cache, Core: shared, Profiles: profiles, File: conf.file, Content: conf.content, Translate: conf.again,
 		}
 		go reloader.Run(ctx)
 	}
@@ -144,10 +144,10 @@ func serve(c *core.Core) error {
 }
 
 // switchable lets the plugins of a scheduler's profiles be exchanged.
-func switchable(sched *scheduler.Scheduler) map[string]*reload.Switch {
-	switches := make(map[string]*reload.Switch, len(sched.Profiles))
+func switchable(sched *scheduler.Scheduler) map[string]*reload.ReloadableFramework {
+	switches := make(map[string]*reload.ReloadableFramework, len(sched.Profiles))
 	for name, f := range sched.Profiles {
-		switches[name] = reload.NewSwitch(f)
+		switches[name] = reload.NewReloadableFramework(f)
 		sched.Profiles[name] = switches[name]
 	}
 	return switches
@@ -167,5 +167,5 @@ func Adapt(c *core.Core, sched *scheduler.Scheduler) {
 		return
 	}
 	prequeue.Install(c, sched)
-	shortcut.Install(c, sched)
+	skiprecheck.Install(c, sched)
 }

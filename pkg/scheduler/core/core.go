@@ -206,9 +206,9 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 		Recorder:  metrics.Recorder{},
 		Clock:     c.options.Clock,
 	})
-	c.Preemption = &preemption.Preemption{Dispatcher: c.Dispatcher, Keeper: c.Evictions, Outside: c.Rules, Clock: c.options.Clock}
+	c.Preemption = &preemption.Preemption{Dispatcher: c.Dispatcher, Keeper: c.Evictions, Extension: c.Rules, Clock: c.options.Clock}
 	writer.FollowQueues(func() []status.QueueFacts { return queueFacts(c.State, c.Dispatcher) })
-	c.State.Witness(c.Lag.Notify)
+	c.State.ObserveFirst(c.Lag.Notify)
 	c.State.Observe(c.Dispatcher.Notify)
 	c.State.Observe(writer.Notify)
 	factory := handle.SharedInformerFactory()

@@ -74,13 +74,13 @@ func (f *InForce) Asking() bool {
 	return v != nil && v.Asking()
 }
 
-// Shut says why nothing may start, and when to try again; the zero Reason when something may.
-func (f *InForce) Shut() (reason model.Reason, again time.Time) {
+// ExternalHold says why nothing may start, and when to try again; the zero Reason when something may.
+func (f *InForce) ExternalHold() (reason model.Reason, again time.Time) {
 	v := f.current().voter
 	if v == nil {
 		return reason, again
 	}
-	return v.Shut()
+	return v.ExternalHold()
 }
 
 // Ready says why a job is not ready with these placements, and when to try again; the zero Reason when it is.

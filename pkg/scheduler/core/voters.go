@@ -27,8 +27,8 @@ type Voter interface {
 	Run(ctx context.Context)
 	// Asking reports whether it waits for an answer.
 	Asking() bool
-	// Shut says why nothing may start, and when to try again; the zero Reason when something may.
-	Shut() (reason model.Reason, again time.Time)
+	// ExternalHold says why nothing may start, and when to try again; the zero Reason when something may.
+	ExternalHold() (reason model.Reason, again time.Time)
 	// AloneInTurns reports whether it is asked if jobs are ready; then a turn is for one job.
 	AloneInTurns() bool
 	// Ready says why a job is not ready, and when to try again; the zero Reason when it is.
@@ -51,8 +51,8 @@ type outsiders struct {
 }
 
 // build builds those that the tiers name, and notes in the rules who votes.
-func (o outsiders) build(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs, r *Rules) ([]policy.Outside, error) {
-	var all []policy.Outside
+func (o outsiders) build(ctx context.Context, handle fwk.Handle, args *config.BatchQueueArgs, r *Rules) ([]policy.Extension, error) {
+	var all []policy.Extension
 	for i := range args.Tiers {
 		for k := range args.Tiers[i].Plugins {
 			entry := &args.Tiers[i].Plugins[k]
@@ -62,7 +62,7 @@ func (o outsiders) build(ctx context.Context, handle fwk.Handle, args *config.Ba
 				if err != nil {
 					return nil, fmt.Errorf("building the policy %s at %s: %w", entry.Name, path, err)
 				}
-				all = append(all, policy.Outside{Plugin: entry.Name, Policy: p})
+				all = append(all, policy.Extension{Plugin: entry.Name, Policy: p})
 			}
 			if factory := o.voters[entry.Name]; factory != nil {
 				voter, places, err := factory(ctx, handle, entry, path)
@@ -72,7 +72,7 @@ func (o outsiders) build(ctx context.Context, handle fwk.Handle, args *config.Ba
 				r.placesOutside = r.placesOutside || places
 				if voter != nil {
 					r.voter = voter
-					all = append(all, policy.Outside{Plugin: entry.Name, Policy: voter})
+					all = append(all, policy.Extension{Plugin: entry.Name, Policy: voter})
 				}
 			}
 		}

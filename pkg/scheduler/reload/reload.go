@@ -26,10 +26,10 @@ const lookEvery = 500 * time.Millisecond
 
 // Reloader follows the file of a scheduler's configuration.
 type Reloader struct {
-	Kit  *Kit
-	Core *core.Core
+	PluginCache *PluginCache
+	Core        *core.Core
 	// Profiles are those of the scheduler by name.
-	Profiles map[string]*Switch
+	Profiles map[string]*ReloadableFramework
 	// File is the path of the file, and Content what it had in it when the scheduler was built.
 	File    string
 	Content []byte
@@ -85,7 +85,7 @@ func (r *Reloader) apply(ctx context.Context, content []byte) error {
 	if err != nil {
 		return err
 	}
-	assembly, err := r.Kit.Assemble(ctx, c.Profiles, r.Profiles, c.Parallelism)
+	assembly, err := r.PluginCache.Assemble(ctx, c.Profiles, r.Profiles, c.Parallelism)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (r *Reloader) apply(ctx context.Context, content []byte) error {
 }
 
 func (r *Reloader) adopt(ctx context.Context, args *config.BatchQueueArgs, assembly *Assembly) error {
-	var profile *Switch
+	var profile *ReloadableFramework
 	for name := range assembly.Frameworks {
 		profile = r.Profiles[name]
 	}

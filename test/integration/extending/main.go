@@ -18,7 +18,7 @@ import (
 )
 
 // own is what this scheduler has besides Caldera's plugins.
-var own = plugins.Outside{
+var own = plugins.Extensions{
 	Plugins:  runtime.Registry{fewestpods.Name: fewestpods.New},
 	Policies: map[string]core.PolicyFactory{deadline.Name: deadline.New},
 }

@@ -205,13 +205,13 @@ func TestOneSessionFollowsAnother(t *testing.T) {
 			t.Fatalf("called %s, want %s", got, want)
 		}
 	}
-	if reason, _ := a.Shut(); reason == (model.Reason{}) || !a.Asking() {
+	if reason, _ := a.ExternalHold(); reason == (model.Reason{}) || !a.Asking() {
 		t.Error("something may start before the first session is open")
 	}
 	go a.Run(t.Context())
 	next("/open")
 	<-a.news
-	if reason, again := a.Shut(); !strings.Contains(reason.Message, "500") || !again.Equal(noon.Add(time.Second)) {
+	if reason, again := a.ExternalHold(); !strings.Contains(reason.Message, "500") || !again.Equal(noon.Add(time.Second)) {
 		t.Errorf("got reason %+v, again at %v", reason, again)
 	}
 	if vote, reason := a.admit(job1); vote != policy.Reject || !strings.Contains(reason.Message, "500") {
@@ -221,7 +221,7 @@ func TestOneSessionFollowsAnother(t *testing.T) {
 	a.clock.Step(time.Second)
 	next("/open")
 	<-a.news
-	if reason, _ := a.Shut(); reason != (model.Reason{}) {
+	if reason, _ := a.ExternalHold(); reason != (model.Reason{}) {
 		t.Errorf("got reason %+v", reason)
 	}
 	a.clock.Step(time.Second)

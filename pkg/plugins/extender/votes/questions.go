@@ -149,8 +149,8 @@ func (v *Voter) Ready(ctx context.Context, job *model.Job) (reason model.Reason,
 	return model.Reason{}, time.Time{}
 }
 
-// Shut says why nothing may start because no session could be opened, and when to try again; the zero Reason when one was.
-func (v *Voter) Shut() (reason model.Reason, again time.Time) {
+// ExternalHold says why nothing may start because no session could be opened, and when to try again; the zero Reason when one was.
+func (v *Voter) ExternalHold() (reason model.Reason, again time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.shut == (model.Reason{}) {

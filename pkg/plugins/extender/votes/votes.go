@@ -76,12 +76,12 @@ type answer struct {
 }
 
 var (
-	_ policy.Admitter   = &Voter{}
-	_ policy.Withholder = &Voter{}
-	_ policy.Witness    = &Voter{}
-	_ policy.Particular = &Voter{}
-	_ policy.Chooser    = &Voter{}
-	_ policy.Impatient  = &Voter{}
+	_ policy.Admitter          = &Voter{}
+	_ policy.Withholder        = &Voter{}
+	_ policy.AdmissionObserver = &Voter{}
+	_ policy.Ungroupable       = &Voter{}
+	_ policy.Chooser           = &Voter{}
+	_ policy.Repoller          = &Voter{}
 )
 
 // New returns a voter that asks until the context ends.

@@ -23,8 +23,8 @@ const (
 	whyNoGroup      = "its PodGroup does not exist, so that nobody knows its minimum"
 )
 
-// holder is a job in a trial: what it holds, and what is left of it.
-type holder struct {
+// jobUsage is a job in a trial: what it holds, and what is left of it.
+type jobUsage struct {
 	job    *model.Job
 	ranked *Ranked
 	// queue is never nil.
@@ -51,24 +51,24 @@ type holder struct {
 	apart []*account.Queue
 }
 
-// holder returns the state of a job.
-func (t *Trial) holder(job *model.Job) *holder {
+// usageOf returns the state of a job.
+func (t *Trial) usageOf(job *model.Job) *jobUsage {
 	if t.last != nil && t.last.job == job {
 		return t.last
 	}
-	h := t.holders[job.Key]
+	h := t.usages[job.Key]
 	if h == nil {
 		h = t.admit(job)
 		t.relate(h)
-		t.holders[job.Key] = h
+		t.usages[job.Key] = h
 	}
 	t.last = h
 	return h
 }
 
 // admit opens the state of a job.
-func (t *Trial) admit(job *model.Job) *holder {
-	h := &holder{
+func (t *Trial) admit(job *model.Job) *jobUsage {
+	h := &jobUsage{
 		job: job, ranked: t.Rank(job), queue: t.accounts.Queue(job.Queue), held: job.Usage.Allocated.Clone(),
 		left: job.Left(), broken: !job.Started(), atOnce: job.EvictableAtOnce(), lapses: t.world.Lapses.of(job),
 	}
@@ -82,23 +82,23 @@ func (t *Trial) admit(job *model.Job) *holder {
 }
 
 // relate finds how a job's queue is related to that of the beneficiary, if there is one.
-func (t *Trial) relate(h *holder) {
+func (t *Trial) relate(h *jobUsage) {
 	if t.own == nil {
 		return
 	}
 	h.apart = []*account.Queue{h.queue}
-	if t.accounts.Mode() == account.Hierarchy && !t.court.completes() {
+	if t.accounts.Mode() == account.Hierarchy && !t.ruleSet.completes() {
 		h.apart, h.distance = h.queue.Apart(t.own.queue), t.own.queue.Distance(h.queue)
 	}
 	h.stays, h.until = t.relation(h)
 }
 
 // relation says why nobody of a job is a victim, and until when if that ends.
-func (t *Trial) relation(h *holder) (why string, until time.Time) {
+func (t *Trial) relation(h *jobUsage) (why string, until time.Time) {
 	if h.job.Group == nil && h.job.Key.Source != model.FromPod {
 		return whyNoGroup, until
 	}
-	if t.court.ofGangs() || t.court.completes() {
+	if t.ruleSet.ofGangs() || t.ruleSet.completes() {
 		if h.job.Key == t.own.job.Key {
 			return whySelf, until
 		}
@@ -107,8 +107,8 @@ func (t *Trial) relation(h *holder) (why string, until time.Time) {
 		}
 	}
 	same := h.job.Queue == t.own.job.Queue
-	switch inside := t.court.inside(); {
-	case same && (inside || t.court.completes()):
+	switch inside := t.ruleSet.inside(); {
+	case same && (inside || t.ruleSet.completes()):
 		return "", until
 	case inside:
 		return whyOtherQueue, until
@@ -137,7 +137,7 @@ func (t *Trial) shelteredBy(q *account.Queue) (why string, until time.Time) {
 }
 
 // count counts n tasks like this one as back.
-func (h *holder) count(task *model.Task, n int) {
+func (h *jobUsage) count(task *model.Task, n int) {
 	h.left.Count(task, n)
 	h.taken -= n
 	h.held.AddTimes(task.Request, int64(n))
@@ -146,7 +146,7 @@ func (h *holder) count(task *model.Task, n int) {
 // Candidate says why a task can never be a victim in this trial, whatever was taken before, in a short phrase; empty when
 // it may be one.
 func (t *Trial) Candidate(v model.Victim) string {
-	h := t.holder(v.Job)
+	h := t.usageOf(v.Job)
 	if h.stays != "" {
 		t.refusedUntil(h.until)
 		return h.stays
@@ -154,7 +154,7 @@ func (t *Trial) Candidate(v model.Victim) string {
 	switch v.Task.Status {
 	case model.Running:
 	case model.Bound:
-		if !t.court.inside() && !t.court.completes() {
+		if !t.ruleSet.inside() && !t.ruleSet.completes() {
 			return whyNotRunning
 		}
 	case model.Releasing:
@@ -178,16 +178,16 @@ func (t *Trial) Candidate(v model.Victim) string {
 }
 
 // Rule names the plugins that choose the victims, such as "priority" or "priority, drf".
-func (t *Trial) Rule() string { return strings.Join(t.court.chosenBy, ", ") }
+func (t *Trial) Rule() string { return strings.Join(t.ruleSet.chosenBy, ", ") }
 
 // WholeJobs reports whether a job at its minimum may be evicted as a whole.
-func (t *Trial) WholeJobs() bool { return t.court.ofGangs() && t.court.whole }
+func (t *Trial) WholeJobs() bool { return t.ruleSet.ofGangs() && t.ruleSet.whole }
 
 // Lapsed reports whether a gang has been broken for so long that it goes as a whole, before others: too few of its members are left
 // to be of use.
-func (t *Trial) Lapsed(job *model.Job) bool { return t.holder(job).lapsed(t.world.Now) }
+func (t *Trial) Lapsed(job *model.Job) bool { return t.usageOf(job).lapsed(t.world.Now) }
 
-func (h *holder) lapsed(now time.Time) bool { return reached(h.lapses, now) }
+func (h *jobUsage) lapsed(now time.Time) bool { return reached(h.lapses, now) }
 
 // refusedUntil remembers when somebody who was refused might not be.
 func (t *Trial) refusedUntil(until time.Time) {

@@ -5,19 +5,19 @@ package dispatch
 
 import "github.com/caldera-scheduler/caldera/pkg/model"
 
-// bars tells by queue why its jobs have no turns, as last found. Its method is called with the dispatcher's lock held.
-type bars struct {
+// queueBlocks tells by queue why its jobs have no turns, as last found. Its method is called with the dispatcher's lock held.
+type queueBlocks struct {
 	cfg    *Config
 	outbox *outbox
 	of     map[string]model.Reason
 }
 
 // renew asks anew, and returns the queues whose answer has changed. It has it told when one is left out of scheduling, or no longer is.
-func (b bars) renew() (changed map[string]bool) {
+func (b queueBlocks) renew() (changed map[string]bool) {
 	changed, known := map[string]bool{}, map[string]bool{}
 	for _, q := range b.cfg.Policies.Book().Queues() {
 		known[q.Name] = true
-		now := b.cfg.Policies.Bars(&model.Job{Queue: q.Name})
+		now := b.cfg.Policies.QueueBlocked(&model.Job{Queue: q.Name})
 		before, had := b.of[q.Name]
 		if had && before == now {
 			continue

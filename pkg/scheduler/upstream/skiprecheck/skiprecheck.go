@@ -1,12 +1,12 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shortcut spares the scheduling cycles of planned pods what their plan has found out already. Upstream's cycle counts the
+// Package skiprecheck spares the scheduling cycles of planned pods what their plan has found out already. Upstream's cycle counts the
 // pods of all nodes for terms about other pods, for each pod of a gang once more than the plan did. What concerns the planned node
 // alone, its resources, ports, taints and volumes, is checked in the cycle as ever.
 //
 // It is an optimisation: without it the cycle comes to the same.
-package shortcut
+package skiprecheck
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 // Install has the cycles of a scheduler that does not run yet take the shortcut.
 func Install(c *core.Core, sched *scheduler.Scheduler) {
 	sched.SchedulePod = around(sched.SchedulePod, func(f framework.Framework, uid types.UID) bool {
-		return c.Dispatcher.Trusts(uid) && readsTermsOnlyThere(f)
+		return c.Dispatcher.SkipsRecheck(uid) && readsTermsOnlyThere(f)
 	})
 }
 

@@ -17,25 +17,25 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Switch is a profile whose plugins can be exchanged while it is used. A scheduling cycle and the binding that follows go on with
+// ReloadableFramework is a profile whose plugins can be exchanged while it is used. A scheduling cycle and the binding that follows go on with
 // the plugins with which they began: those are found in the cycle's state. What has nothing to do with plugins, such as the pods
 // that wait in Permit, is the first framework's for ever.
-type Switch struct {
+type ReloadableFramework struct {
 	framework.Framework
 	current atomic.Pointer[framework.Framework]
 }
 
-// NewSwitch returns a profile with the plugins of a framework.
-func NewSwitch(first framework.Framework) *Switch {
-	s := &Switch{Framework: first}
+// NewReloadableFramework returns a profile with the plugins of a framework.
+func NewReloadableFramework(first framework.Framework) *ReloadableFramework {
+	s := &ReloadableFramework{Framework: first}
 	s.current.Store(&first)
 	return s
 }
 
 // To has the cycles that begin from now on use the plugins of another framework.
-func (s *Switch) To(f framework.Framework) { s.current.Store(&f) }
+func (s *ReloadableFramework) To(f framework.Framework) { s.current.Store(&f) }
 
-func (s *Switch) now() framework.Framework { return *s.current.Load() }
+func (s *ReloadableFramework) now() framework.Framework { return *s.current.Load() }
 
 // stateKey is where a cycle keeps its framework.
 const stateKey fwk.StateKey = "caldera/framework"
@@ -46,7 +46,7 @@ type began struct{ framework.Framework }
 func (b began) Clone() fwk.StateData { return b }
 
 // of is the framework with which a cycle began.
-func (s *Switch) of(state fwk.CycleState) framework.Framework {
+func (s *ReloadableFramework) of(state fwk.CycleState) framework.Framework {
 	if data, err := state.Read(stateKey); err == nil {
 		return data.(began).Framework
 	}
@@ -54,113 +54,115 @@ func (s *Switch) of(state fwk.CycleState) framework.Framework {
 }
 
 // RunPreFilterPlugins begins a cycle.
-func (s *Switch) RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string]) {
+func (s *ReloadableFramework) RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string]) {
 	f := s.now()
 	state.Write(stateKey, began{f})
 	return f.RunPreFilterPlugins(ctx, state, pod)
 }
 
 // RunPreFilterExtensionAddPod tells the cycle's plugins of a pod that is added.
-func (s *Switch) RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+func (s *ReloadableFramework) RunPreFilterExtensionAddPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunPreFilterExtensionAddPod(ctx, state, pod, added, node)
 }
 
 // RunPreFilterExtensionRemovePod tells the cycle's plugins of a pod that is removed.
-func (s *Switch) RunPreFilterExtensionRemovePod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+func (s *ReloadableFramework) RunPreFilterExtensionRemovePod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunPreFilterExtensionRemovePod(ctx, state, pod, removed, node)
 }
 
 // RunFilterPlugins runs the filters of the cycle.
-func (s *Switch) RunFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+func (s *ReloadableFramework) RunFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunFilterPlugins(ctx, state, pod, node)
 }
 
 // RunFilterPluginsWithNominatedPods runs the filters of the cycle with the pods that are nominated to the node.
-func (s *Switch) RunFilterPluginsWithNominatedPods(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+func (s *ReloadableFramework) RunFilterPluginsWithNominatedPods(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunFilterPluginsWithNominatedPods(ctx, state, pod, node)
 }
 
 // RunPostFilterPlugins runs what the cycle has for a pod that fits nowhere.
-func (s *Switch) RunPostFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+func (s *ReloadableFramework) RunPostFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	return s.of(state).RunPostFilterPlugins(ctx, state, pod, nodes)
 }
 
 // RunPreScorePlugins prepares the scores of the cycle.
-func (s *Switch) RunPreScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+func (s *ReloadableFramework) RunPreScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	return s.of(state).RunPreScorePlugins(ctx, state, pod, nodes)
 }
 
 // RunScorePlugins scores nodes as the cycle does.
-func (s *Switch) RunScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) ([]fwk.NodePluginScores, *fwk.Status) {
+func (s *ReloadableFramework) RunScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) ([]fwk.NodePluginScores, *fwk.Status) {
 	return s.of(state).RunScorePlugins(ctx, state, pod, nodes)
 }
 
 // RunRawScorePlugins scores a node as the cycle does.
-func (s *Switch) RunRawScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) ([]fwk.PluginScore, *fwk.Status) {
+func (s *ReloadableFramework) RunRawScorePlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) ([]fwk.PluginScore, *fwk.Status) {
 	return s.of(state).RunRawScorePlugins(ctx, state, pod, node)
 }
 
 // NormalizeScores normalises scores as the cycle does.
-func (s *Switch) NormalizeScores(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, scores []fwk.NodePluginScores) *fwk.Status {
+func (s *ReloadableFramework) NormalizeScores(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, scores []fwk.NodePluginScores) *fwk.Status {
 	return s.of(state).NormalizeScores(ctx, state, pod, scores)
 }
 
 // RunReservePluginsReserve reserves with the plugins of the cycle.
-func (s *Switch) RunReservePluginsReserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+func (s *ReloadableFramework) RunReservePluginsReserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	return s.of(state).RunReservePluginsReserve(ctx, state, pod, nodeName)
 }
 
 // RunReservePluginsUnreserve takes back what the plugins of the cycle reserved.
-func (s *Switch) RunReservePluginsUnreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
+func (s *ReloadableFramework) RunReservePluginsUnreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
 	s.of(state).RunReservePluginsUnreserve(ctx, state, pod, nodeName)
 }
 
 // RunPermitPlugins asks the plugins of the cycle whether the pod has to wait.
-func (s *Switch) RunPermitPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) (map[string]time.Duration, *fwk.Status) {
+func (s *ReloadableFramework) RunPermitPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) (map[string]time.Duration, *fwk.Status) {
 	return s.of(state).RunPermitPlugins(ctx, state, pod, nodeName)
 }
 
 // RunPreBindPlugins prepares a binding with the plugins of the cycle.
-func (s *Switch) RunPreBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+func (s *ReloadableFramework) RunPreBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	return s.of(state).RunPreBindPlugins(ctx, state, pod, nodeName)
 }
 
 // RunPreBindPreFlights asks the plugins of the cycle whether they prepare a binding.
-func (s *Switch) RunPreBindPreFlights(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+func (s *ReloadableFramework) RunPreBindPreFlights(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	return s.of(state).RunPreBindPreFlights(ctx, state, pod, nodeName)
 }
 
 // RunBindPlugins binds with the plugins of the cycle.
-func (s *Switch) RunBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+func (s *ReloadableFramework) RunBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	return s.of(state).RunBindPlugins(ctx, state, pod, nodeName)
 }
 
 // RunPostBindPlugins tells the plugins of the cycle of a binding.
-func (s *Switch) RunPostBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
+func (s *ReloadableFramework) RunPostBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) {
 	s.of(state).RunPostBindPlugins(ctx, state, pod, nodeName)
 }
 
 // HasFilterPlugins reports whether there are filters now.
-func (s *Switch) HasFilterPlugins() bool { return s.now().HasFilterPlugins() }
+func (s *ReloadableFramework) HasFilterPlugins() bool { return s.now().HasFilterPlugins() }
 
 // HasPostFilterPlugins reports whether there is something for pods that fit nowhere now.
-func (s *Switch) HasPostFilterPlugins() bool { return s.now().HasPostFilterPlugins() }
+func (s *ReloadableFramework) HasPostFilterPlugins() bool { return s.now().HasPostFilterPlugins() }
 
 // HasScorePlugins reports whether there are scores now.
-func (s *Switch) HasScorePlugins() bool { return s.now().HasScorePlugins() }
+func (s *ReloadableFramework) HasScorePlugins() bool { return s.now().HasScorePlugins() }
 
 // ListPlugins lists the plugins that are in use now.
-func (s *Switch) ListPlugins() *schedulerconfig.Plugins { return s.now().ListPlugins() }
+func (s *ReloadableFramework) ListPlugins() *schedulerconfig.Plugins { return s.now().ListPlugins() }
 
 // PercentageOfNodesToScore is that of the profile now.
-func (s *Switch) PercentageOfNodesToScore() *int32 { return s.now().PercentageOfNodesToScore() }
+func (s *ReloadableFramework) PercentageOfNodesToScore() *int32 {
+	return s.now().PercentageOfNodesToScore()
+}
 
 // GetNodeHint knows of no node that suits the pod because it suited the one before: upstream remembers that with the first
 // framework, by which it also filters again. Members of gangs go to planned nodes anyway.
-func (s *Switch) GetNodeHint(context.Context, *corev1.Pod, fwk.PodSignature, fwk.CycleState, int64) string {
+func (s *ReloadableFramework) GetNodeHint(context.Context, *corev1.Pod, fwk.PodSignature, fwk.CycleState, int64) string {
 	return ""
 }
 
 // StoreScheduleResults keeps nothing for GetNodeHint.
-func (s *Switch) StoreScheduleResults(context.Context, fwk.PodSignature, string, string, framework.SortedScoredNodes, int64) {
+func (s *ReloadableFramework) StoreScheduleResults(context.Context, fwk.PodSignature, string, string, framework.SortedScoredNodes, int64) {
 }

@@ -52,10 +52,10 @@ func (z *zones) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, s
 	return nil, nil
 }
 
-// bench is a kit, and a profile made of it.
+// bench is a cache, and a profile made of it.
 type bench struct {
-	kit     *reload.Kit
-	profile *reload.Switch
+	cache   *reload.PluginCache
+	profile *reload.ReloadableFramework
 	made    []*zones
 	said    []string
 }
@@ -73,7 +73,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	metrics.Register()
 	b := &bench{}
-	b.kit = reload.NewKit(frameworkruntime.Registry{"Zones": func(ctx context.Context, args runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
+	b.cache = reload.NewPluginCache(frameworkruntime.Registry{"Zones": func(ctx context.Context, args runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 		if _, wrong := args.(*config.TDMArgs).RevocableZones["wrong"]; wrong {
 			return nil, errors.New("the zone is wrong")
 		}
@@ -82,7 +82,7 @@ func newBench(t *testing.T) *bench {
 		return z, nil
 	}})
 	registry := upstream.NewInTreeRegistry()
-	if err := registry.Merge(b.kit.Registry()); err != nil {
+	if err := registry.Merge(b.cache.Registry()); err != nil {
 		t.Fatal(err)
 	}
 	client := fake.NewClientset()
@@ -97,8 +97,8 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.profile = reload.NewSwitch(f)
-	b.kit.Take([]schedulerconfig.KubeSchedulerProfile{profile}, map[string]*reload.Switch{profile.SchedulerName: b.profile})
+	b.profile = reload.NewReloadableFramework(f)
+	b.cache.AdoptInitial([]schedulerconfig.KubeSchedulerProfile{profile}, map[string]*reload.ReloadableFramework{profile.SchedulerName: b.profile})
 	return b
 }
 
@@ -106,7 +106,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) change(t *testing.T, zone string) error {
 	t.Helper()
 	profile := profileWith(t, zone)
-	a, err := b.kit.Assemble(t.Context(), []schedulerconfig.KubeSchedulerProfile{profile}, map[string]*reload.Switch{profile.SchedulerName: b.profile}, 1)
+	a, err := b.cache.Assemble(t.Context(), []schedulerconfig.KubeSchedulerProfile{profile}, map[string]*reload.ReloadableFramework{profile.SchedulerName: b.profile}, 1)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func TestAProfileThatCannotBeBuiltChangesNothing(t *testing.T) {
 	}
 	profile := profileWith(t, "a")
 	profile.SchedulerName = "another"
-	_, err = b.kit.Assemble(t.Context(), []schedulerconfig.KubeSchedulerProfile{profile}, nil, 1)
+	_, err = b.cache.Assemble(t.Context(), []schedulerconfig.KubeSchedulerProfile{profile}, nil, 1)
 	if err == nil || err.Error() != `profile "another" is new: restart the scheduler to have it` {
 		t.Errorf("error is %v", err)
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 )
 
-// Outside is a policy from outside of this package, for a plugin of the tiers that has none here. It stands where the tiers
+// Extension is a policy from outside of this package, for a plugin of the tiers that has none here. It stands where the tiers
 // have the plugin, and answers through the hooks of this file and as an Admitter. It may have to ask somebody else, but must
 // not wait for that: until it knows, it rejects with a reason of the kind Unanswered, and says by the event OutsideAnswered
 // that it is to be asked again.
-type Outside struct {
+type Extension struct {
 	// Plugin is the name in the tiers.
 	Plugin string
 	Policy any
@@ -29,21 +29,21 @@ type Withholder interface {
 	Withholds(q *account.Queue) model.Reason
 }
 
-// Witness is told of jobs that were let into their queues by vote (Volcano's JobEnqueued).
-type Witness interface {
+// AdmissionObserver is told of jobs that were let into their queues by vote (Volcano's JobEnqueued).
+type AdmissionObserver interface {
 	Entered(job *model.Job)
 }
 
-// Particular tells jobs apart that are alike to all other policies.
-type Particular interface {
+// Ungroupable tells jobs apart that are alike to all other policies.
+type Ungroupable interface {
 	// AloneInAdmission: a job that is rejected says nothing about others like it. AloneInTurns: a job that is refused a
 	// turn does not.
 	AloneInAdmission() bool
 	AloneInTurns() bool
 }
 
-// Impatient is to be asked again though nothing happens.
-type Impatient interface {
+// Repoller is to be asked again though nothing happens.
+type Repoller interface {
 	// Again is when; zero: never.
 	Again() time.Time
 	// Asked says that it is about to be asked again, so that the time is over.
@@ -65,17 +65,17 @@ type outsiders struct {
 	// any: there are some.
 	any         bool
 	withholders []Withholder
-	witnesses   []Witness
-	impatient   []Impatient
+	observers   []AdmissionObserver
+	repollers   []Repoller
 	// alone: jobs are told apart in admission, and for turns.
 	aloneInAdmission, aloneInTurns bool
 }
 
 func (o *outsiders) register(p *config.TierPlugin, policy any) {
 	enter(&o.withholders, policy, p.Enabled(config.EnableOverused))
-	enter(&o.witnesses, policy, p.Enabled(config.EnableJobEnqueued))
-	enter(&o.impatient, policy, true)
-	if h, ok := policy.(Particular); ok {
+	enter(&o.observers, policy, p.Enabled(config.EnableJobEnqueued))
+	enter(&o.repollers, policy, true)
+	if h, ok := policy.(Ungroupable); ok {
 		o.aloneInAdmission = o.aloneInAdmission || h.AloneInAdmission()
 		o.aloneInTurns = o.aloneInTurns || h.AloneInTurns()
 	}
@@ -99,14 +99,14 @@ func (o *outsiders) Withheld(q *account.Queue) model.Reason {
 
 // Entered tells those who want to know that a job was let into its queue by vote.
 func (o *outsiders) Entered(job *model.Job) {
-	for _, h := range o.witnesses {
+	for _, h := range o.observers {
 		h.Entered(job)
 	}
 }
 
 // Again is when somebody outside is to be asked again though nothing happens; zero: never.
 func (o *outsiders) Again() (first time.Time) {
-	for _, h := range o.impatient {
+	for _, h := range o.repollers {
 		if at := h.Again(); first.IsZero() || !at.IsZero() && at.Before(first) {
 			first = at
 		}
@@ -116,7 +116,7 @@ func (o *outsiders) Again() (first time.Time) {
 
 // Asked says that all outside are about to be asked again.
 func (o *outsiders) Asked() {
-	for _, h := range o.impatient {
+	for _, h := range o.repollers {
 		h.Asked()
 	}
 }
@@ -129,7 +129,7 @@ func (o *outsiders) AloneInTurns() bool { return o.aloneInTurns }
 
 // AsksOutside reports whether somebody outside chooses among the victims of the trial. Until the trial is given the
 // answer, there are none.
-func (t *Trial) AsksOutside() bool { return t.court.asks }
+func (t *Trial) AsksOutside() bool { return t.ruleSet.asks }
 
 // Answer gives the trial what somebody outside chose. If that abstains, the trial goes on as if it were not in the tiers.
 func (t *Trial) Answer(vote Vote, chosen map[types.UID]bool) {
@@ -141,13 +141,13 @@ func (t *Trial) Answer(vote Vote, chosen map[types.UID]bool) {
 }
 
 func (t *Trial) abstain() {
-	if t.court.asks {
-		t.court = t.court.abstained
+	if t.ruleSet.asks {
+		t.ruleSet = t.ruleSet.abstained
 	}
 }
 
 // selectOutside chooses what somebody outside chose.
-func selectOutside(t *Trial, v model.Victim, _ *holder) string {
+func selectOutside(t *Trial, v model.Victim, _ *jobUsage) string {
 	if t.chosen[v.Task.UID] {
 		return ""
 	}

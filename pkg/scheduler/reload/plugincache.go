@@ -24,9 +24,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
 
-// Kit makes the plugins of profiles, and keeps those whose arguments stay the same: they may follow something outside, or hold
+// PluginCache makes the plugins of profiles, and keeps those whose arguments stay the same: they may follow something outside, or hold
 // what they promised.
-type Kit struct {
+type PluginCache struct {
 	factories frameworkruntime.Registry
 
 	// recorder takes the measurements of all frameworks that are assembled.
@@ -46,9 +46,9 @@ type part struct {
 	stop context.CancelFunc
 }
 
-// NewKit returns a kit with the factories of plugins besides upstream's.
-func NewKit(factories frameworkruntime.Registry) *Kit {
-	k := &Kit{factories: factories}
+// NewPluginCache returns a cache with the factories of plugins besides upstream's.
+func NewPluginCache(factories frameworkruntime.Registry) *PluginCache {
+	k := &PluginCache{factories: factories}
 	var once sync.Once
 	var recorder *metrics.MetricAsyncRecorder
 	k.recorder = func(ctx context.Context) *metrics.MetricAsyncRecorder {
@@ -59,7 +59,7 @@ func NewKit(factories frameworkruntime.Registry) *Kit {
 }
 
 // Registry makes the plugins of the first profiles.
-func (k *Kit) Registry() frameworkruntime.Registry {
+func (k *PluginCache) Registry() frameworkruntime.Registry {
 	registry := frameworkruntime.Registry{}
 	for name, factory := range k.factories {
 		registry[name] = func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
@@ -89,9 +89,9 @@ func newPart(ctx context.Context, name string, factory frameworkruntime.PluginFa
 	return &part{profile: handle.ProfileName(), name: name, args: args, plugin: plugin, stop: stop}, nil
 }
 
-// Take has the kit keep upstream's plugins of the first profiles, too: some of them follow objects for ever, or can be made once
+// AdoptInitial has the cache keep upstream's plugins of the first profiles, too: some of them follow objects for ever, or can be made once
 // only. Those that upstream's framework does not show are made again; they hold nothing.
-func (k *Kit) Take(profiles []schedulerconfig.KubeSchedulerProfile, frameworks map[string]*Switch) {
+func (k *PluginCache) AdoptInitial(profiles []schedulerconfig.KubeSchedulerProfile, frameworks map[string]*ReloadableFramework) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range profiles {
@@ -125,7 +125,7 @@ type Assembly struct {
 	// Frameworks are they by the profiles' names.
 	Frameworks map[string]framework.Framework
 
-	kit         *Kit
+	cache       *PluginCache
 	kept, fresh []*part
 }
 
@@ -140,14 +140,14 @@ func (a *Assembly) Plugins() []fwk.Plugin {
 
 // Use stops the plugins of before that are not part of the assembly.
 func (a *Assembly) Use() {
-	a.kit.mu.Lock()
-	defer a.kit.mu.Unlock()
-	for _, p := range a.kit.parts {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	for _, p := range a.cache.parts {
 		if !slices.Contains(a.kept, p) {
 			p.stop()
 		}
 	}
-	a.kit.parts = slices.Concat(a.kept, a.fresh)
+	a.cache.parts = slices.Concat(a.kept, a.fresh)
 }
 
 // Discard stops the plugins that were made for the assembly.
@@ -158,8 +158,8 @@ func (a *Assembly) Discard() {
 }
 
 // Assemble builds frameworks for profiles, each beside the one that has its name. What is not about plugins they have from there.
-func (k *Kit) Assemble(ctx context.Context, profiles []schedulerconfig.KubeSchedulerProfile, beside map[string]*Switch, parallelism int32) (*Assembly, error) {
-	a := &Assembly{Frameworks: map[string]framework.Framework{}, kit: k}
+func (k *PluginCache) Assemble(ctx context.Context, profiles []schedulerconfig.KubeSchedulerProfile, beside map[string]*ReloadableFramework, parallelism int32) (*Assembly, error) {
+	a := &Assembly{Frameworks: map[string]framework.Framework{}, cache: k}
 	for i := range profiles {
 		p := &profiles[i]
 		first := beside[p.SchedulerName]
@@ -179,7 +179,7 @@ func (k *Kit) Assemble(ctx context.Context, profiles []schedulerconfig.KubeSched
 
 func (a *Assembly) framework(ctx context.Context, p *schedulerconfig.KubeSchedulerProfile, first framework.Framework, parallelism int32) (framework.Framework, error) {
 	registry := frameworkruntime.Registry{}
-	for _, factories := range []frameworkruntime.Registry{upstream.NewInTreeRegistry(), a.kit.factories} {
+	for _, factories := range []frameworkruntime.Registry{upstream.NewInTreeRegistry(), a.cache.factories} {
 		for name, factory := range factories {
 			registry[name] = a.factory(name, factory)
 		}
@@ -201,7 +201,7 @@ func (a *Assembly) framework(ctx context.Context, p *schedulerconfig.KubeSchedul
 		frameworkruntime.WithParallelism(int(parallelism)),
 		frameworkruntime.WithAPIDispatcher(dispatcher),
 		frameworkruntime.WithPodGroupManager(first.PodGroupManager()),
-		frameworkruntime.WithMetricsRecorder(a.kit.recorder(ctx)),
+		frameworkruntime.WithMetricsRecorder(a.cache.recorder(ctx)),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
 	)
@@ -218,7 +218,7 @@ const recordedMetrics = 1000
 // factory takes a plugin of before if its arguments are the same, else it makes a new one.
 func (a *Assembly) factory(name string, factory frameworkruntime.PluginFactory) frameworkruntime.PluginFactory {
 	return func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		if p := a.kit.find(handle.ProfileName(), name, args); p != nil {
+		if p := a.cache.find(handle.ProfileName(), name, args); p != nil {
 			a.kept = append(a.kept, p)
 			return p.plugin, nil
 		}
@@ -232,7 +232,7 @@ func (a *Assembly) factory(name string, factory frameworkruntime.PluginFactory) 
 }
 
 // find returns the plugin that was made with the same arguments; nil when there is none that can be kept.
-func (k *Kit) find(profile, name string, args runtime.Object) *part {
+func (k *PluginCache) find(profile, name string, args runtime.Object) *part {
 	if name == names.Gang {
 		// It runs the other plugins of the framework it was made for.
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// holdings is what jobs have on nodes, by queue and priority: what a first look at whom to evict needs.
-type holdings struct {
+// usageByPriority is what jobs have on nodes, by queue and priority: what a first look at whom to evict needs.
+type usageByPriority struct {
 	jobs map[model.JobKey]holding
 	// queues are the levels of each queue, the lowest priority first.
 	queues map[string][]level
@@ -37,12 +37,12 @@ type level struct {
 	held, minimum resource.Vector
 }
 
-func newHoldings() *holdings {
-	return &holdings{jobs: map[model.JobKey]holding{}, queues: map[string][]level{}}
+func newUsageByPriority() *usageByPriority {
+	return &usageByPriority{jobs: map[model.JobKey]holding{}, queues: map[string][]level{}}
 }
 
 // set records what a job holds; nil when it is gone. It reports whether there is more to be evicted since, for somebody.
-func (h *holdings) set(key model.JobKey, job *model.Job) (more bool) {
+func (h *usageByPriority) set(key model.JobKey, job *model.Job) (more bool) {
 	before, held := h.jobs[key]
 	if job == nil || !onNodes(job) {
 		if held {
@@ -66,7 +66,7 @@ func onNodes(job *model.Job) bool {
 	return job.Counts.ByStatus[model.Bound]+job.Counts.ByStatus[model.Running] > 0
 }
 
-func (h *holdings) count(of holding, n int) {
+func (h *usageByPriority) count(of holding, n int) {
 	levels := h.queues[of.queue]
 	i, ok := slices.BinarySearchFunc(levels, of.priority, func(l level, priority int32) int { return cmp.Compare(l.priority, priority) })
 	if !ok {
@@ -87,7 +87,7 @@ func (h *holdings) count(of holding, n int) {
 }
 
 // others counts the jobs of a queue besides one that hold something: those below a priority, or all.
-func (h *holdings) others(job *model.Job, lower bool) int {
+func (h *usageByPriority) others(job *model.Job, lower bool) int {
 	jobs := 0
 	for _, l := range h.queues[job.Queue] {
 		if !lower || l.priority < job.Priority {
@@ -105,7 +105,7 @@ func (h *holdings) others(job *model.Job, lower bool) int {
 func (s *Set) MayEvict(job *model.Job) []config.Action {
 	var may []config.Action
 	for _, action := range s.actions {
-		c := s.court(action)
+		c := s.ruleSet(action)
 		if c.offers() && (c.inside() && s.findsInside(c, job) || !c.inside() && s.findsAcross(job)) {
 			may = append(may, action)
 		}
@@ -115,8 +115,8 @@ func (s *Set) MayEvict(job *model.Job) []config.Action {
 
 // findsInside reports whether jobs of the queue have something on nodes that the job could take: where priorities decide,
 // jobs of a lower one. Tasks of the job itself may make room for others of it.
-func (s *Set) findsInside(c *court, job *model.Job) bool {
-	return s.holdings.others(job, c.byPriority) > 0 || !c.ofGangs() && onNodes(job)
+func (s *Set) findsInside(c *ruleSet, job *model.Job) bool {
+	return s.usage.others(job, c.byPriority) > 0 || !c.ofGangs() && onNodes(job)
 }
 
 // findsAcross reports whether the job's queue may take what the job needs next, and some other holds more than its due.
@@ -158,7 +158,7 @@ func (s *Set) ahead(q *account.Queue) bool {
 
 // lower is what jobs of the queue hold that have a lower priority than a job; if asked, without what is placed beyond
 // their minimums.
-func (h *holdings) lower(job *model.Job, minimum bool) (sum resource.Vector) {
+func (h *usageByPriority) lower(job *model.Job, minimum bool) (sum resource.Vector) {
 	for i := range h.queues[job.Queue] {
 		switch l := &h.queues[job.Queue][i]; {
 		case l.priority >= job.Priority:
