@@ -23,7 +23,7 @@ func BenchmarkPlan(b *testing.B) {
 		for _, size := range []int{3, 100, 1000} {
 			for _, class := range []string{"new", "known"} {
 				b.Run(fmt.Sprintf("nodes=%d/gang=%d/class=%s", nodes, size, class), func(b *testing.B) {
-					w := newWorld(b, nodeShapes{{count: nodes, cpu: "64", memory: "256Gi"}}, nil)
+					w := newFixture(b, nodeShapes{{count: nodes, cpu: "64", memory: "256Gi"}}, nil)
 					job := w.job(gangOf("train", size, size, "1"))
 					fresh := *w.planner
 					b.ReportAllocs()
@@ -46,7 +46,7 @@ func BenchmarkPlan(b *testing.B) {
 // BenchmarkSample is what upstream's plugins alone take of the plan of a class not seen before: they filter, score and normalise a sample
 // of 500 nodes, as upstream takes it of 5,000. It is reported in microseconds for each of three pods, to compare with BenchmarkPlan.
 func BenchmarkSample(b *testing.B) {
-	w := newWorld(b, nodeShapes{{count: 500, cpu: "64", memory: "256Gi"}}, nil)
+	w := newFixture(b, nodeShapes{{count: 500, cpu: "64", memory: "256Gi"}}, nil)
 	f, p := w.planner.Framework, pod("train", "1")
 	nodes, err := f.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {
@@ -106,7 +106,7 @@ func BenchmarkPlanAround(b *testing.B) {
 				zone := fmt.Sprint(i)
 				zones = append(zones, nodeShape{prefix: "zone" + zone, count: 500, cpu: "64", memory: "256Gi", labels: map[string]string{"zone": zone}})
 			}
-			w := newWorld(b, zones, nil)
+			w := newFixture(b, zones, nil)
 			job := w.job(gangOf("train", size, size, "1", relate))
 			for b.Loop() {
 				if plan := w.plan(b, job); len(plan.Placements) != size {
@@ -120,7 +120,7 @@ func BenchmarkPlanAround(b *testing.B) {
 
 // BenchmarkPlanElastic plans one more task of a job that has started and has 10,000 waiting.
 func BenchmarkPlanElastic(b *testing.B) {
-	w := newWorld(b, nodeShapes{{count: 5000, cpu: "64", memory: "256Gi"}}, nil)
+	w := newFixture(b, nodeShapes{{count: 5000, cpu: "64", memory: "256Gi"}}, nil)
 	job := w.job(gangOf("train", 0, 10000, "1"))
 	for b.Loop() {
 		if plan := w.plan(b, job); len(plan.Placements) != 1 {
@@ -140,7 +140,7 @@ func BenchmarkPlanRefused(b *testing.B) {
 			for i := size - 1; i < nodes; i++ {
 				running = append(running, onNode(pod(fmt.Sprintf("old-%d", i), "60"), fmt.Sprintf("node-%d", i)))
 			}
-			w := newWorld(b, nodeShapes{{count: nodes, cpu: "64", memory: "256Gi"}}, running)
+			w := newFixture(b, nodeShapes{{count: nodes, cpu: "64", memory: "256Gi"}}, running)
 			job := w.job(gangOf("train", size, size, "40"))
 			for b.Loop() {
 				if plan := w.plan(b, job); plan.Reason.Kind != model.NotEnoughResources {

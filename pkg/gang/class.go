@@ -77,7 +77,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	if a.evictor != nil || !c.plain() {
 		return c, nil
 	}
-	if other, err := c.twin(ctx); other != nil || err != nil {
+	if other, err := c.servedBy(ctx); other != nil || err != nil {
 		return other, err
 	}
 	if err := c.adopt(ctx); err != nil {
@@ -178,7 +178,7 @@ var restricted = []string{"node(s) didn't match the nodes the pod is restricted 
 // far.
 func (c *class) best(ctx context.Context) (*candidate, error) {
 	for {
-		if err := c.scores.settle(ctx, c); err != nil {
+		if err := c.scores.renormalize(ctx, c); err != nil {
 			return nil, err
 		}
 		switch {

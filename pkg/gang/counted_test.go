@@ -18,7 +18,7 @@ import (
 // which a plan would place a task. Nodes that filters refused in a plan that came to nothing stay refused while nothing changes.
 func TestWhatAPlanPlacesHasPlaces(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := drawWorld(t, r)
+		w := drawFixture(t, r)
 		size := rapid.IntRange(1, 24).Draw(r, "size")
 		least := rapid.IntRange(1, size).Draw(r, "least")
 		job := w.job(gangOf("train", least, size, "1", append([]func(int, *corev1.Pod){labelledAlike}, drawPods(r)...)...))
@@ -58,7 +58,7 @@ func TestARefusalTellsWhetherRoomWouldHelp(t *testing.T) {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "typo"},
 		}}}
 	}
-	w := newWorld(t, nodeShapes{{count: 2, cpu: "4", memory: "8Gi"}}, nil)
+	w := newFixture(t, nodeShapes{{count: 2, cpu: "4", memory: "8Gi"}}, nil)
 	for name, tc := range map[string]struct {
 		gang  gangSpec
 		unmet bool

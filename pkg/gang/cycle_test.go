@@ -83,7 +83,7 @@ func TestWhatPluginsSayTheyDependOnIsHeeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pl := &moody{on: tc.on, yes: map[string]bool{"node-0": true}, most: 10}
-			w := newWorld(t, nodeShapes{{count: 2, cpu: "8", memory: "32Gi"}}, nil, pl)
+			w := newFixture(t, nodeShapes{{count: 2, cpu: "8", memory: "32Gi"}}, nil, pl)
 			got := map[string]int{}
 			for _, job := range []string{"a", "b"} {
 				for _, p := range w.plan(t, w.job(gangOf(job, 1, 1, "1", tc.labels))).Placements {
@@ -103,7 +103,7 @@ func TestWhatPluginsSayTheyDependOnIsHeeded(t *testing.T) {
 func TestPodsPlannedElsewhereAreTold(t *testing.T) {
 	for on, want := range map[gang.Dependence]int{gang.OnPodsElsewhere: 0, gang.OnJob: 3} {
 		pl := &moody{on: on, yes: map[string]bool{"node-0": true, "node-1": true, "node-2": true}, most: 2}
-		w := newWorld(t, nodeShapes{{count: 3, cpu: "1", memory: "32Gi"}}, nil, pl)
+		w := newFixture(t, nodeShapes{{count: 3, cpu: "1", memory: "32Gi"}}, nil, pl)
 		if got := w.plan(t, w.job(gangOf("a", 3, 3, "1"))).Placements; len(got) != want {
 			t.Errorf("depending on %v, %d pods are placed, want %d", on, len(got), want)
 		}

@@ -64,9 +64,9 @@ func nodesIn(domains []Domain, nodes []fwk.NodeInfo) [][]fwk.NodeInfo {
 // apart runs fn with nothing remembered of other plans, and forgets what it would remember: nodes have other positions inside of
 // a domain.
 func (p *Planner) apart(fn func() error) error {
-	start, known := p.start, p.memo
-	defer func() { p.start, p.memo = start, known }()
-	p.start, p.memo = 0, memo{}
+	start, known := p.start, p.cache
+	defer func() { p.start, p.cache = start, known }()
+	p.start, p.cache = 0, classCache{}
 	return fn()
 }
 

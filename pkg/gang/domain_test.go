@@ -61,7 +61,7 @@ func TestAGangIsPlannedInsideOfTheFirstDomainWithRoom(t *testing.T) {
 		"anywhere":                  {racks{}, 36, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, shapes, nil)
+			w := newFixture(t, shapes, nil)
 			w.planner.Domains = tc.domains
 			plan := w.plan(t, w.job(gangOf("g", tc.size, tc.size, "1")))
 			if plan.Reason.Message != tc.reason {
@@ -97,7 +97,7 @@ func (a *allowance) Take(resource.Vector) { a.left-- }
 // TestAFullQueueIsNoMatterOfDomains: the queue is as full for one domain as for another, and its reason is told as it is.
 func TestAFullQueueIsNoMatterOfDomains(t *testing.T) {
 	for _, nodesFirst := range []bool{false, true} {
-		w := newWorld(t, nodeShapes{{count: 1, cpu: "8", memory: "8Gi", prefix: "a"}, {count: 1, cpu: "8", memory: "8Gi", prefix: "b"}}, nil)
+		w := newFixture(t, nodeShapes{{count: 1, cpu: "8", memory: "8Gi", prefix: "a"}, {count: 1, cpu: "8", memory: "8Gi", prefix: "b"}}, nil)
 		w.planner.Domains = racks{names: []string{"a", "b"}}
 		asked := 0
 		request := asking(w.job(gangOf("g", 4, 4, "1")))
@@ -118,7 +118,7 @@ func TestAFullQueueIsNoMatterOfDomains(t *testing.T) {
 // TestPlansInsideOfDomainsLeaveNothingBehind: candidates are remembered by position, and those of a domain must not be taken for
 // others.
 func TestPlansInsideOfDomainsLeaveNothingBehind(t *testing.T) {
-	w := newWorld(t, nodeShapes{{count: 4, cpu: "8", memory: "8Gi", prefix: "a"}, {count: 4, cpu: "8", memory: "8Gi", prefix: "b"}}, nil)
+	w := newFixture(t, nodeShapes{{count: 4, cpu: "8", memory: "8Gi", prefix: "a"}, {count: 4, cpu: "8", memory: "8Gi", prefix: "b"}}, nil)
 	for i, prefix := range []string{"a", "b", "", "b", "a", ""} {
 		w.planner.Domains = nil
 		if prefix != "" {

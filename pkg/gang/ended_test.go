@@ -46,7 +46,7 @@ func TestAPlanWhoseContextEndsFails(t *testing.T) {
 	for last := int32(1); ; last++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		pl := &ending{last: last, end: cancel}
-		w := newWorld(t, nodeShapes{{count: 40, cpu: "1", memory: "32Gi"}}, nil, pl)
+		w := newFixture(t, nodeShapes{{count: 40, cpu: "1", memory: "32Gi"}}, nil, pl)
 		plan, err := w.planner.Plan(ctx, asking(w.job(gangOf("a", 3, 3, "1"))))
 		ended := ctx.Err() != nil
 		cancel()

@@ -20,7 +20,7 @@ import (
 )
 
 // singles are jobs of one pod each that ask for the same, unless they are changed.
-func (w *world) singles(count int, cpu string, change ...func(i int, p *corev1.Pod)) (first *model.Job, others []*model.Job) {
+func (w *fixture) singles(count int, cpu string, change ...func(i int, p *corev1.Pod)) (first *model.Job, others []*model.Job) {
 	jobs := make([]*model.Job, count)
 	for i := range count {
 		jobs[i] = w.job(gangOf(fmt.Sprintf("single-%d", i), 1, 1, cpu, func(_ int, p *corev1.Pod) {
@@ -34,7 +34,7 @@ func (w *world) singles(count int, cpu string, change ...func(i int, p *corev1.P
 }
 
 // planAlong plans a job with others behind it.
-func (w *world) planAlong(tb testing.TB, first *model.Job, others []*model.Job) gang.Plan {
+func (w *fixture) planAlong(tb testing.TB, first *model.Job, others []*model.Job) gang.Plan {
 	tb.Helper()
 	request := asking(first)
 	request.Followers = others
@@ -56,9 +56,9 @@ func nodesOf(plan gang.Plan) (nodes []string) {
 // TestFollowersGoWhereAGangWould: they are placed one by one as if they were members.
 func TestFollowersGoWhereAGangWould(t *testing.T) {
 	shapes := nodeShapes{{count: 2, cpu: "8", memory: "32Gi"}, {count: 1, cpu: "4", memory: "16Gi"}}
-	w := newWorld(t, shapes, nil)
+	w := newFixture(t, shapes, nil)
 	whole := w.plan(t, w.job(gangOf("gang", 12, 12, "1")))
-	w = newWorld(t, shapes, nil)
+	w = newFixture(t, shapes, nil)
 	first, others := w.singles(12, "1")
 	plan := w.planAlong(t, first, others)
 	if diff := cmp.Diff(nodesOf(whole), nodesOf(plan)); diff != "" {
@@ -74,24 +74,24 @@ func TestFollowersGoWhereAGangWould(t *testing.T) {
 func TestFollowersStopWhereThereIsNoRoom(t *testing.T) {
 	tight := &policy.Budget{}
 	for name, tc := range map[string]struct {
-		change func(*world, *gang.Request)
+		change func(*fixture, *gang.Request)
 		want   int
 	}{
-		"on the nodes":                   {func(*world, *gang.Request) {}, 4},
-		"for any of them":                {func(_ *world, r *gang.Request) { r.Followers = nil }, 1},
-		"if the budget comes in the end": {func(_ *world, r *gang.Request) { r.NodesFirst = true }, 1},
-		"in the queue": {func(_ *world, r *gang.Request) {
+		"on the nodes":                   {func(*fixture, *gang.Request) {}, 4},
+		"for any of them":                {func(_ *fixture, r *gang.Request) { r.Followers = nil }, 1},
+		"if the budget comes in the end": {func(_ *fixture, r *gang.Request) { r.NodesFirst = true }, 1},
+		"in the queue": {func(_ *fixture, r *gang.Request) {
 			r.Budget = func() gang.Budget { return &counting{Budget: tight, left: 3} }
 		}, 3},
-		"that is sure to be there when they are reserved": {func(w *world, _ *gang.Request) {
+		"that is sure to be there when they are reserved": {func(w *fixture, _ *gang.Request) {
 			w.planner.ReservationCanFail = func(*corev1.Pod) bool { return true }
 		}, 1},
-		"that is sure to be there when one of them is reserved": {func(w *world, _ *gang.Request) {
+		"that is sure to be there when one of them is reserved": {func(w *fixture, _ *gang.Request) {
 			w.planner.ReservationCanFail = func(p *corev1.Pod) bool { return p.Name == "single-2-0" }
 		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nodeShapes{{count: 1, cpu: "4", memory: "32Gi"}}, nil)
+			w := newFixture(t, nodeShapes{{count: 1, cpu: "4", memory: "32Gi"}}, nil)
 			first, others := w.singles(6, "1")
 			request := asking(first)
 			request.Followers = others
@@ -125,7 +125,7 @@ func (b *counting) Take(resource.Vector) { b.left-- }
 // TestFollowersGoWhereTurnsOfTheirOwnWouldPutThem: what they have in common changes no placement, and neither does what they differ in.
 func TestFollowersGoWhereTurnsOfTheirOwnWouldPutThem(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := drawWorld(t, r)
+		w := drawFixture(t, r)
 		count := rapid.IntRange(1, 24).Draw(r, "jobs")
 		first, others := w.singles(count, "1", drawPods(r)...)
 		pods := []*corev1.Pod{first.Tasks[0].Pod}
@@ -175,7 +175,7 @@ func (h homes) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, in
 
 func TestFollowersArePlacedAsTheirOwnJobs(t *testing.T) {
 	h := homes{"single-0": "node-2", "single-1": "node-0", "single-2": "node-1"}
-	w := newWorld(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil, h)
+	w := newFixture(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil, h)
 	first, others := w.singles(3, "1")
 	plan := w.planAlong(t, first, others)
 	if diff := cmp.Diff([]string{"node-2", "node-0", "node-1"}, nodesOf(plan)); diff != "" {

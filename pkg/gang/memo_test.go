@@ -50,11 +50,11 @@ func (w *weather) Filter(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, inf
 
 func TestCandidatesAreRememberedWhileWhatPluginsSeeOutsideIsTheSame(t *testing.T) {
 	w := &weather{day: 1}
-	world := newWorld(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil, w)
+	fixture := newFixture(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil, w)
 	for i, day := range []int{1, 1, 2, 2} {
 		w.day = day
 		w.filter.Store(0)
-		plan := world.plan(t, world.job(gangOf(fmt.Sprintf("g%d", i), 1, 1, "1", labelledAlike)))
+		plan := fixture.plan(t, fixture.job(gangOf(fmt.Sprintf("g%d", i), 1, 1, "1", labelledAlike)))
 		if len(plan.Placements) != 1 || plan.Placements[0].Node != fmt.Sprintf("node-%d", day) {
 			t.Errorf("gang %d on day %d: placements %v, want one on node-%d: %s", i, day, plan.Placements, day, plan.Reason.Message)
 		}
@@ -95,7 +95,7 @@ func newHomes(t *testing.T) fwk.Extender {
 
 // TestAnExtenderIsAskedAboutEachClass: it sees the whole pod, with labels and annotations, of which the planner does not know which matter.
 func TestAnExtenderIsAskedAboutEachClass(t *testing.T) {
-	w := newWorld(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil)
+	w := newFixture(t, nodeShapes{{count: 3, cpu: "16", memory: "64Gi"}}, nil)
 	w.planner.Framework = extended{w.planner.Framework, newHomes(t)}
 	home := func(i int) string { return fmt.Sprintf("node-%d", 2-i%3) }
 	labelled := func(i int, p *corev1.Pod) { p.Labels["home"] = home(i) }
@@ -119,7 +119,7 @@ func TestAnExtenderIsAskedAboutEachClass(t *testing.T) {
 // wants none of its like around, leaves to it, though the nodes of the other zone are larger.
 func TestRememberedCandidatesHeedPlannedAntiAffinity(t *testing.T) {
 	zone := func(name string) map[string]string { return map[string]string{corev1.LabelTopologyZone: name} }
-	w := newWorld(t, nodeShapes{
+	w := newFixture(t, nodeShapes{
 		{prefix: "large", count: 2, cpu: "16", memory: "64Gi", labels: zone("a")},
 		{prefix: "small", count: 1, cpu: "4", memory: "16Gi", labels: zone("b")},
 	}, nil)

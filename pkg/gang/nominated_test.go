@@ -15,7 +15,7 @@ import (
 )
 
 // nominate has the queue name a pod as nominated to node-0. It names one that is in none of its queues without what it asks for.
-func (w *world) nominate(t *testing.T, pod *corev1.Pod, queued bool) {
+func (w *fixture) nominate(t *testing.T, pod *corev1.Pod, queued bool) {
 	t.Helper()
 	named := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
 	if queued {
@@ -36,7 +36,7 @@ func (w *world) nominate(t *testing.T, pod *corev1.Pod, queued bool) {
 func TestWhoseNominationsCount(t *testing.T) {
 	t.Parallel()
 	for scheduler, placed := range map[string]int{"volcano": 1, "default-scheduler": 0} {
-		w := newWorld(t, nodeShapes{{count: 1, cpu: "1", memory: "32Gi"}}, nil)
+		w := newFixture(t, nodeShapes{{count: 1, cpu: "1", memory: "32Gi"}}, nil)
 		other := pod("other", "1")
 		other.Spec.SchedulerName = scheduler
 		w.nominate(t, other, true)
@@ -50,7 +50,7 @@ func TestWhoseNominationsCount(t *testing.T) {
 // taken for a pod of another scheduler, and so counted with all others that had lost their room on the node.
 func TestANominationIsNobodysByItsName(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nodeShapes{{count: 1, cpu: "1", memory: "32Gi"}}, nil)
+	w := newFixture(t, nodeShapes{{count: 1, cpu: "1", memory: "32Gi"}}, nil)
 	waiting := gangOf("b", 2, 2, "1")
 	w.job(waiting)
 	w.nominate(t, waiting.pods[0], false)
@@ -64,7 +64,7 @@ func TestANominationIsNobodysByItsName(t *testing.T) {
 func TestRoomIsKeptOnceBesideOtherSchedulers(t *testing.T) {
 	t.Parallel()
 	for cores, placed := range map[string]int{"3": 1, "2": 0} {
-		w := newWorld(t, nodeShapes{{count: 1, cpu: cores, memory: "32Gi"}}, nil)
+		w := newFixture(t, nodeShapes{{count: 1, cpu: cores, memory: "32Gi"}}, nil)
 		other := pod("other", "1")
 		other.Spec.SchedulerName = "default-scheduler"
 		w.nominate(t, other, true)

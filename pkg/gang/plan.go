@@ -70,7 +70,7 @@ type Planner struct {
 
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
-	memo  memo
+	cache classCache
 	// infos are the parsed pods of the tasks for which room is kept, from one plan to the next.
 	infos map[types.UID]fwk.PodInfo
 }
@@ -94,7 +94,7 @@ func (p *Planner) Plan(ctx context.Context, r Request) (Plan, error) {
 	plan, remembered, err := p.attempt(ctx, r, nodes)
 	if err == nil && len(plan.Placements) == 0 && remembered {
 		// Nodes that an earlier plan ruled out may have room by now: only a look at all of them can refuse.
-		p.memo = memo{}
+		p.cache = classCache{}
 		plan, _, err = p.attempt(ctx, r, nodes)
 	}
 	return plan, err
@@ -117,7 +117,7 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 		return Plan{Reason: a.reason(), Doubts: a.doubts(), fit: max(len(a.placed), a.bound)}, a.remembered, nil
 	}
 	a.placeFollowers(ctx, r.Followers)
-	p.memo.keep(a)
+	p.cache.keep(a)
 	return Plan{Placements: a.placed, Fragile: a.fragile}, a.remembered, nil
 }
 
@@ -130,7 +130,7 @@ func (p *Planner) newAttempt(r Request, nodes []fwk.NodeInfo) *attempt {
 		later:       r.NodesFirst,
 		overlay:     newOverlay(nodes),
 		classes:     map[kind]*class{},
-		alike:       map[kind]*class{},
+		served:      map[kind]*class{},
 		shapes:      map[model.Class]*class{},
 		quota:       newQuota(r.Job.Requirement()),
 		arrangement: arrangement,
@@ -151,8 +151,8 @@ type attempt struct {
 	later   bool
 	overlay *overlay
 	classes map[kind]*class
-	// alike are classes that serve tasks of a kind that is not theirs, too; shapes are where to look for one.
-	alike  map[kind]*class
+	// served are classes that serve tasks of a kind that is not theirs, too; shapes are where to look for one.
+	served map[kind]*class
 	shapes map[model.Class]*class
 	quota  quota
 	// arrangement is the order of the tasks and what they are told apart by.

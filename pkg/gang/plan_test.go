@@ -165,7 +165,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.gang.group.MinTaskMember = tc.min
-			w := newWorld(t, tc.nodes, nil)
+			w := newFixture(t, tc.nodes, nil)
 			plan := w.plan(t, w.job(tc.gang))
 			if tc.message != "" {
 				if len(plan.Placements) > 0 || !strings.Contains(plan.Reason.Text(), tc.message) {
@@ -185,7 +185,7 @@ func TestPlanAfterPartialStart(t *testing.T) {
 	g := gangOf("g", 4, 4, "1")
 	onNode(g.pods[0], "node-0")
 	onNode(g.pods[1], "node-1")
-	w := newWorld(t, nodeShapes{{count: 2, cpu: "2", memory: "8Gi"}}, g.pods[:2])
+	w := newFixture(t, nodeShapes{{count: 2, cpu: "2", memory: "8Gi"}}, g.pods[:2])
 	plan := w.plan(t, w.job(g))
 	if len(plan.Placements) != 2 {
 		t.Errorf("%d placed, want the 2 that are missing: %s", len(plan.Placements), plan.Reason.Message)
@@ -204,7 +204,7 @@ func TestAffinityBetweenRoles(t *testing.T) {
 			}}
 		}
 	}
-	w := newWorld(t, nodeShapes{{count: 5, cpu: "4", memory: "8Gi"}}, nil)
+	w := newFixture(t, nodeShapes{{count: 5, cpu: "4", memory: "8Gi"}}, nil)
 	plan := w.plan(t, w.job(gangOf("g", 2, 2, "1", roles("a", 1, "b"), near)))
 	if len(plan.Placements) != 2 || plan.Placements[0].Node != plan.Placements[1].Node {
 		t.Errorf("placements %v, want both on one node: %s", plan.Placements, plan.Reason.Message)
@@ -223,7 +223,7 @@ func TestAntiAffinityBetweenRoles(t *testing.T) {
 			}}
 		}
 	}
-	w := newWorld(t, nodeShapes{{count: 3, cpu: "4", memory: "8Gi"}}, nil)
+	w := newFixture(t, nodeShapes{{count: 3, cpu: "4", memory: "8Gi"}}, nil)
 	plan := w.plan(t, w.job(gangOf("g", 6, 6, "1", roles("a", 2, "b"), far)))
 	roleOn := map[string]string{}
 	for _, p := range plan.Placements {
@@ -243,10 +243,10 @@ func TestEqualJobsInARowAreSpread(t *testing.T) {
 	const nodes, jobs = 4, 8
 	shapes := nodeShapes{{count: nodes, cpu: "4", memory: "64Gi"}}
 	var running []*corev1.Pod
-	remembering := newWorld(t, shapes, nil)
+	remembering := newFixture(t, shapes, nil)
 	for i := range jobs + 1 {
 		g := gangOf(fmt.Sprintf("g%d", i), 2, 2, "1", func(_ int, p *corev1.Pod) { p.Labels = nil })
-		w := newWorld(t, shapes, running)
+		w := newFixture(t, shapes, running)
 		planner := *w.planner
 		remembering.planner.Framework = planner.Framework
 		plan, err := remembering.planner.Plan(t.Context(), asking(w.job(g)))
@@ -273,11 +273,11 @@ func TestEqualJobsInARowAreSpread(t *testing.T) {
 func TestNodesThatWereFullAreLookedAtAgain(t *testing.T) {
 	shapes := nodeShapes{{count: 2, cpu: "4", memory: "64Gi"}}
 	plain := func(_ int, p *corev1.Pod) { p.Labels = nil }
-	first := newWorld(t, shapes, []*corev1.Pod{onNode(pod("old", "4"), "node-1")})
+	first := newFixture(t, shapes, []*corev1.Pod{onNode(pod("old", "4"), "node-1")})
 	if plan := first.plan(t, first.job(gangOf("a", 2, 2, "2", plain))); len(plan.Placements) != 2 {
 		t.Fatal(plan.Reason.Text())
 	}
-	second := newWorld(t, shapes, []*corev1.Pod{onNode(pod("a-0", "2"), "node-0"), onNode(pod("a-1", "2"), "node-0")})
+	second := newFixture(t, shapes, []*corev1.Pod{onNode(pod("a-0", "2"), "node-0"), onNode(pod("a-1", "2"), "node-0")})
 	first.planner.Framework = second.planner.Framework
 	plan, err := first.planner.Plan(t.Context(), asking(second.job(gangOf("b", 2, 2, "2", plain))))
 	if err != nil || len(plan.Placements) != 2 {
@@ -289,7 +289,7 @@ func TestNodesThatWereFullAreLookedAtAgain(t *testing.T) {
 func TestTheReasonNamesEveryNode(t *testing.T) {
 	shapes := nodeShapes{{count: 4, cpu: "4", memory: "64Gi"}}
 	plain := func(_ int, p *corev1.Pod) { p.Labels = nil }
-	w := newWorld(t, shapes, nil)
+	w := newFixture(t, shapes, nil)
 	if plan := w.plan(t, w.job(gangOf("a", 2, 2, "3", plain))); len(plan.Placements) != 2 {
 		t.Fatal(plan.Reason.Text())
 	}
@@ -315,7 +315,7 @@ func TestPlanAgreesWithArithmetic(t *testing.T) {
 			total += cores / cpu
 		}
 		size := rapid.IntRange(1, 20).Draw(r, "size")
-		w := newWorld(t, shapes, nil)
+		w := newFixture(t, shapes, nil)
 		plan := w.plan(t, w.job(gangOf("g", size, size, fmt.Sprint(cpu))))
 		if fits := len(plan.Placements) == size; fits != (total >= size) {
 			r.Fatalf("%d of %d placed with %d places: %s", len(plan.Placements), size, total, plan.Reason.Message)
@@ -343,7 +343,7 @@ func TestMayFitNeverRefusesWhatAPlanAccepts(t *testing.T) {
 			// It may have more pods than it has room for: it has shrunk since they came.
 			running = append(running, onNode(pod("old", fmt.Sprint(rapid.IntRange(1, 12).Draw(r, "old"))), "a-0"))
 		}
-		w := newWorld(t, shapes, running)
+		w := newFixture(t, shapes, running)
 		job := w.job(g)
 		if plan := w.plan(t, job); len(plan.Placements) > 0 && (!gang.MayFit(job, w.state.Totals()) || gang.NeverFits(job, w.state.Totals())) {
 			r.Fatalf("a plan places %d tasks of a job that may not fit", len(plan.Placements))

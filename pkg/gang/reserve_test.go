@@ -28,7 +28,7 @@ func (refusing) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) 
 
 // TestANodeKeptForAPodMayRefuseItsReservation: the pod goes elsewhere then, and the node is not asked for ever.
 func TestANodeKeptForAPodMayRefuseItsReservation(t *testing.T) {
-	w := newWorld(t, nodeShapes{{count: 2, cpu: "4", memory: "8Gi"}}, nil, refusing("node-0"))
+	w := newFixture(t, nodeShapes{{count: 2, cpu: "4", memory: "8Gi"}}, nil, refusing("node-0"))
 	w.planner.ReservationCanFail = func(*corev1.Pod) bool { return true }
 	job := w.job(gangOf("g", 1, 1, "1", func(_ int, p *corev1.Pod) { p.Status.NominatedNodeName = "node-0" }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

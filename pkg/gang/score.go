@@ -70,8 +70,8 @@ func (s *scorer) lose(e *candidate) {
 	}
 }
 
-// settle normalises the candidates if their raw scores have another range than when that was last done.
-func (s *scorer) settle(ctx context.Context, c *class) error {
+// renormalize normalises the candidates again if their raw scores have another range than when that was last done.
+func (s *scorer) renormalize(ctx context.Context, c *class) error {
 	if !s.stale || c.heap.Len() == 0 {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (s *scorer) normalize(ctx context.Context, c *class) error {
 }
 
 // update scores one candidate again after a pod was planned on it. The scores of plugins that normalise are those from before until
-// the candidates settle.
+// renormalize is called.
 func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 	raw, status := c.attempt.planner.Framework.RunRawScorePlugins(ctx, c.state, c.pod, e.info)
 	if !status.IsSuccess() {
@@ -161,7 +161,7 @@ func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 	return nil
 }
 
-// first scores a node that joins the candidates. Where plugins normalise, that is left until the candidates settle.
+// first scores a node that joins the candidates. Where plugins normalise, that is left until renormalize is called.
 func (s *scorer) first(ctx context.Context, c *class, e *candidate) error {
 	raw, status := c.attempt.planner.Framework.RunRawScorePlugins(ctx, c.state, c.pod, e.info)
 	if !status.IsSuccess() {

@@ -131,7 +131,7 @@ func (p *Planner) statement(ctx context.Context, s Search, nodes []fwk.NodeInfo,
 	if !a.quota.met() || len(a.placed) == 0 {
 		return Statement{Kept: e.kept, Why: e.why()}, len(a.classes) > 1, nil
 	}
-	if err := e.trim(ctx); err != nil {
+	if err := e.reprieve(ctx); err != nil {
 		return Statement{}, false, err
 	}
 	victims := e.victims()
@@ -196,8 +196,8 @@ type evictor struct {
 	// touched are the nodes from which pods were removed, each once.
 	touched []int
 	seen    map[int]bool
-	// sites are the nodes on which a class can get room, by class.
-	sites map[*class]*sites
+	// evictionNodes are the nodes on which a class can get room, by class.
+	nodes map[*class]*evictionNodes
 	// changes counts what was taken: what was found about a node before may not hold any more.
 	changes int
 	kept    map[string]int
@@ -221,7 +221,7 @@ type removed struct {
 func newEvictor(a *attempt, s Search) *evictor {
 	return &evictor{
 		attempt: a, search: s, trial: s.Trial, gone: map[types.UID]bool{}, seen: map[int]bool{},
-		sites: map[*class]*sites{}, kept: map[string]int{}, counted: map[types.UID]bool{},
+		nodes: map[*class]*evictionNodes{}, kept: map[string]int{}, counted: map[types.UID]bool{},
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// town is a random cluster whose queues hold what they want of it, and a gang that arrives.
-type town struct {
+// cluster is a random cluster whose queues hold what they want of it, and a gang that arrives.
+type cluster struct {
 	shapes nodeShapes
 	// free is what is idle on each node, in cores.
 	free    []int
@@ -36,8 +36,8 @@ type town struct {
 
 const cores = 8
 
-func drawTown(t *rapid.T) town {
-	w := town{unit: rapid.Bool().Draw(t, "unit")}
+func drawCluster(t *rapid.T) cluster {
+	w := cluster{unit: rapid.Bool().Draw(t, "unit")}
 	nodes := rapid.IntRange(1, 6).Draw(t, "nodes")
 	w.shapes = nodeShapes{{count: nodes, cpu: fmt.Sprint(cores), memory: "64Gi"}}
 	for range nodes {
@@ -74,7 +74,7 @@ func drawTown(t *rapid.T) town {
 }
 
 // plant puts some of the queues below a queue of its own, which is promised what they are.
-func (w *town) plant(t *rapid.T) {
+func (w *cluster) plant(t *rapid.T) {
 	above := queue("above", 1)
 	for _, q := range w.queues {
 		if rapid.Bool().Draw(t, "below") {
@@ -86,7 +86,7 @@ func (w *town) plant(t *rapid.T) {
 	w.parents = []*model.Queue{above, queue(model.RootQueue, 1)}
 }
 
-func (w *town) drawSize(t *rapid.T) string {
+func (w *cluster) drawSize(t *rapid.T) string {
 	if w.unit {
 		return "1"
 	}
@@ -94,7 +94,7 @@ func (w *town) drawSize(t *rapid.T) string {
 }
 
 // drawJob draws a job that runs, as far as there is room for it.
-func (w *town) drawJob(t *rapid.T, name string) []gangSpec {
+func (w *cluster) drawJob(t *rapid.T, name string) []gangSpec {
 	size := w.drawSize(t)
 	need := int(resource.FromList(pod("x", size).Spec.Containers[0].Resources.Requests).Get(corev1.ResourceCPU)) / 1000
 	var nodes []string
@@ -114,8 +114,8 @@ func (w *town) drawJob(t *rapid.T, name string) []gangSpec {
 	return []gangSpec{in(q.Name, class, run(gangOf(name, least, len(nodes), size), nodes...))}
 }
 
-// settled is a town after a statement was carried out: the victims run no more and wait, created again, and the gang runs.
-func (w *town) settled(st gang.Statement) *town {
+// settled is a cluster after a statement was carried out: the victims run no more and wait, created again, and the gang runs.
+func (w *cluster) settled(st gang.Statement) *cluster {
 	after := *w
 	gone := map[string]bool{}
 	for _, v := range st.Victims {
@@ -144,7 +144,7 @@ func (w *town) settled(st gang.Statement) *town {
 	return &after
 }
 
-func (w *town) build(tb testing.TB) *world {
+func (w *cluster) build(tb testing.TB) *fixture {
 	var onNodes []gangSpec
 	var waiting []*corev1.Pod
 	for _, g := range w.running {
@@ -170,10 +170,10 @@ func (w *town) build(tb testing.TB) *world {
 func TestEvictKeepsItsPromises(t *testing.T) {
 	acted := 0
 	rapid.Check(t, func(r *rapid.T) {
-		town := drawTown(r)
-		w := town.build(t)
-		job := w.job(town.gang)
-		set := w.policies(t, town.conf, append(town.parents, town.queues...)...)
+		cluster := drawCluster(r)
+		w := cluster.build(t)
+		job := w.job(cluster.gang)
+		set := w.policies(t, cluster.conf, append(cluster.parents, cluster.queues...)...)
 		if plan := w.plan(t, job); len(plan.Placements) > 0 {
 			return
 		}
@@ -181,31 +181,31 @@ func TestEvictKeepsItsPromises(t *testing.T) {
 		for _, q := range set.Book().Queues() {
 			due[q.Name] = q.Deserved.Get(corev1.ResourceCPU)
 		}
-		st := w.evict(t, set, town.action, job)
+		st := w.evict(t, set, cluster.action, job)
 		if len(st.Placements) == 0 {
 			if len(st.Victims) > 0 {
 				r.Fatalf("%d victims for nothing", len(st.Victims))
 			}
-			town.mustNotHelp(r, w, job, due)
+			cluster.mustNotHelp(r, w, job, due)
 			return
 		}
 		acted++
-		within := func(back ...model.Victim) bool { return town.affords(set, job, st, back) }
-		town.check(r, w, job, st, due, within)
+		within := func(back ...model.Victim) bool { return cluster.affords(set, job, st, back) }
+		cluster.check(r, w, job, st, due, within)
 		// Nobody who lost something may evict for it, and the gang has what it wanted.
-		first, after := st, town.settled(st)
+		first, after := st, cluster.settled(st)
 		later := after.build(t)
-		again := later.policies(t, town.conf, append(town.parents, town.queues...)...)
+		again := later.policies(t, cluster.conf, append(cluster.parents, cluster.queues...)...)
 		for _, v := range st.Victims {
 			loser := later.state.Job(v.Job.Key)
 			if !again.Starving(loser) {
 				continue
 			}
 			// Whoever lost its place to a higher priority may take that of a lower one, and nobody else's.
-			for _, next := range later.evict(t, again, town.action, loser).Victims {
-				if reclaims(town.action) || next.Job.Priority >= loser.Priority {
+			for _, next := range later.evict(t, again, cluster.action, loser).Victims {
+				if reclaims(cluster.action) || next.Job.Priority >= loser.Priority {
 					r.Fatalf("%s evicts %s after it lost %s to %s of %v, placed %v",
-						loser.Key, next.Task.Pod.Name, v.Task.Pod.Name, town.action, victims(first), placements(first))
+						loser.Key, next.Task.Pod.Name, v.Task.Pod.Name, cluster.action, victims(first), placements(first))
 				}
 			}
 		}
@@ -214,7 +214,7 @@ func TestEvictKeepsItsPromises(t *testing.T) {
 }
 
 // check looks at the outcome of a statement.
-func (w *town) check(r *rapid.T, before *world, job *model.Job, st gang.Statement, due map[string]float64, within func(...model.Victim) bool) {
+func (w *cluster) check(r *rapid.T, before *fixture, job *model.Job, st gang.Statement, due map[string]float64, within func(...model.Victim) bool) {
 	used := map[string]int{}
 	for _, g := range w.running {
 		for _, p := range g.pods {
@@ -256,11 +256,11 @@ func (w *town) check(r *rapid.T, before *world, job *model.Job, st gang.Statemen
 		}
 	}
 	w.checkQueues(r, st, held, due)
-	w.checkTrim(r, before, st, used, within)
+	w.checkReprieve(r, before, st, used, within)
 }
 
 // checkQueues: reclaim leaves no queue below what it is due, nor below its guarantee.
-func (w *town) checkQueues(r *rapid.T, st gang.Statement, held map[string]int, due map[string]float64) {
+func (w *cluster) checkQueues(r *rapid.T, st gang.Statement, held map[string]int, due map[string]float64) {
 	if !reclaims(w.action) {
 		return
 	}
@@ -286,8 +286,8 @@ func (w *town) checkQueues(r *rapid.T, st gang.Statement, held map[string]int, d
 	}
 }
 
-// checkTrim: no victim can be put back, nor a whole job that had nothing to spare.
-func (w *town) checkTrim(r *rapid.T, before *world, st gang.Statement, used map[string]int, within func(...model.Victim) bool) {
+// checkReprieve: no victim can be put back, nor a whole job that had nothing to spare.
+func (w *cluster) checkReprieve(r *rapid.T, before *fixture, st gang.Statement, used map[string]int, within func(...model.Victim) bool) {
 	lost := map[model.JobKey][]model.Victim{}
 	for _, v := range st.Victims {
 		lost[v.Job.Key] = append(lost[v.Job.Key], v)
@@ -315,7 +315,7 @@ func (w *town) checkTrim(r *rapid.T, before *world, st gang.Statement, used map[
 }
 
 // affords reports whether the limits of the queue would allow the gang if some victims were back.
-func (w *town) affords(set *policy.Set, job *model.Job, st gang.Statement, back []model.Victim) bool {
+func (w *cluster) affords(set *policy.Set, job *model.Job, st gang.Statement, back []model.Victim) bool {
 	budget := set.Budget(set.Book().Queue(job.Queue), job.OwnHalf(), false)
 	for _, v := range st.Victims {
 		if !slices.ContainsFunc(back, func(b model.Victim) bool { return b.Task == v.Task }) {
@@ -326,7 +326,7 @@ func (w *town) affords(set *policy.Set, job *model.Job, st gang.Statement, back 
 }
 
 // mustNotHelp checks, where all pods are alike and jobs are not taken as a whole, that evictions would really not do.
-func (w *town) mustNotHelp(r *rapid.T, before *world, job *model.Job, due map[string]float64) {
+func (w *cluster) mustNotHelp(r *rapid.T, before *fixture, job *model.Job, due map[string]float64) {
 	if !w.unit || w.tree || w.action == config.GangPreempt || w.action == config.GangReclaim {
 		return
 	}

@@ -36,7 +36,7 @@ func tiers(actions, plugins string) string {
 }
 
 // policies compiles a configuration and tells the policies of all the model holds.
-func (w *world) policies(tb testing.TB, conf string, queues ...*model.Queue) *policy.Set {
+func (w *fixture) policies(tb testing.TB, conf string, queues ...*model.Queue) *policy.Set {
 	tb.Helper()
 	args, err := schedulerconf.Parse([]byte(conf))
 	if err != nil {
@@ -66,7 +66,7 @@ func queue(name string, weight int32) *model.Queue {
 var now = created.Add(time.Hour)
 
 // evict asks for the evictions that let a job start.
-func (w *world) evict(tb testing.TB, set *policy.Set, action config.Action, job *model.Job) gang.Statement {
+func (w *fixture) evict(tb testing.TB, set *policy.Set, action config.Action, job *model.Job) gang.Statement {
 	tb.Helper()
 	trial := set.Trial(action, job, policy.EvictionWorld{Now: now, Budgets: w.state.Budgets})
 	if reason := trial.Entitled(job.Need()); reason != (model.Reason{}) {
@@ -79,7 +79,7 @@ func (w *world) evict(tb testing.TB, set *policy.Set, action config.Action, job 
 	return st
 }
 
-func (w *world) search(set *policy.Set, trial *policy.Trial, job *model.Job) gang.Search {
+func (w *fixture) search(set *policy.Set, trial *policy.Trial, job *model.Job) gang.Search {
 	snapshot := w.state.Snapshot()
 	return gang.Search{
 		Request: gang.Request{
@@ -123,13 +123,13 @@ func in(queue, class string, g gangSpec) gangSpec {
 }
 
 // newBusy is a cluster on which gangs run already. Priority classes "high" (1000) and "low" (10) exist.
-func newBusy(tb testing.TB, shapes nodeShapes, gangs ...gangSpec) *world {
+func newBusy(tb testing.TB, shapes nodeShapes, gangs ...gangSpec) *fixture {
 	tb.Helper()
 	var running []*corev1.Pod
 	for _, g := range gangs {
 		running = append(running, g.pods...)
 	}
-	w := newWorld(tb, shapes, running)
+	w := newFixture(tb, shapes, running)
 	w.state.UpsertPriorityClass("high", 1000, false)
 	w.state.UpsertPriorityClass("low", 10, false)
 	for _, g := range gangs {

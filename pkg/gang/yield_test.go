@@ -24,7 +24,7 @@ func aged(minutes int, g gangSpec) gangSpec {
 }
 
 // yield asks which broken gangs give way to a job. All jobs that are partial are broken.
-func (w *world) yield(tb testing.TB, set *policy.Set, job *model.Job) gang.Statement {
+func (w *fixture) yield(tb testing.TB, set *policy.Set, job *model.Job) gang.Statement {
 	tb.Helper()
 	broken := map[model.JobKey]time.Time{}
 	for j := range w.state.Snapshot().Jobs {

@@ -37,31 +37,31 @@ func clusterOf(s *model.Snapshot) cluster {
 	return c
 }
 
-// pair is the model and its twin, which live through the same things.
+// pair is the model and its reference, which live through the same things.
 type pair struct {
-	state *model.State
-	twin  *twin
+	state     *model.State
+	reference *reference
 	// taken are snapshots and what they said when they were taken.
 	taken []*model.Snapshot
 	said  []cluster
 }
 
 // do lets both live through one thing, and checks that the change returned leaves nothing out.
-func (p *pair) do(t *rapid.T, live func() model.Change, twin func()) {
-	jobs, tasks, held := p.twin.jobs(), p.twin.tasks(), p.twin.holdings()
+func (p *pair) do(t *rapid.T, live func() model.Change, reference func()) {
+	jobs, tasks, held := p.reference.jobs(), p.reference.tasks(), p.reference.holdings()
 	change := live()
-	twin()
-	for key, now := range bothOf(jobs, p.twin.jobs()) {
+	reference()
+	for key, now := range bothOf(jobs, p.reference.jobs()) {
 		if !cmp.Equal(now[0], now[1]) && !slices.Contains(change.Jobs, key) {
 			t.Fatalf("job %s changed, and only %v are told", key, change.Jobs)
 		}
 	}
-	for uid, now := range bothOf(tasks, p.twin.tasks()) {
+	for uid, now := range bothOf(tasks, p.reference.tasks()) {
 		if differ(now[0], now[1]) && !slices.Contains(change.Tasks, uid) {
 			t.Fatalf("task %s changed, and only %v are told", uid, change.Tasks)
 		}
 	}
-	for uid, now := range bothOf(held, p.twin.holdings()) {
+	for uid, now := range bothOf(held, p.reference.holdings()) {
 		if now[0] != "" && now[0] != now[1] && change.Events&model.RoomMade == 0 {
 			t.Fatalf("pod %s left node %s, and the events are %b", uid, now[0], change.Events)
 		}
@@ -87,7 +87,7 @@ func differ(a, b *model.Task) bool { return a == nil || b == nil || describe(a) 
 
 // check compares what the model says without a snapshot, and what the snapshots taken say by now.
 func (p *pair) check(t *rapid.T) {
-	jobs := p.twin.jobs()
+	jobs := p.reference.jobs()
 	for _, key := range keys {
 		want, ok := jobs[key]
 		got := p.state.Summary(key)
@@ -106,7 +106,7 @@ func (p *pair) check(t *rapid.T) {
 			t.Fatalf("job %s (-want,+got)\n%s", key, diff)
 		}
 	}
-	tasks := p.twin.tasks()
+	tasks := p.reference.tasks()
 	for i := range podCount {
 		uid := types.UID(podName(i))
 		if got, want := p.state.Task(uid), tasks[uid]; (got != nil || want != nil) && differ(got, want) {
@@ -118,7 +118,7 @@ func (p *pair) check(t *rapid.T) {
 			t.Fatalf("job %s has traits %b, its task %s %b", task.Job, known, task.UID, task.Traits)
 		}
 	}
-	if diff := cmp.Diff(p.twin.sums(), sumsOf(p.state.Totals())); diff != "" {
+	if diff := cmp.Diff(p.reference.sums(), sumsOf(p.state.Totals())); diff != "" {
 		t.Fatalf("totals (-want,+got)\n%s", diff)
 	}
 	for i, s := range p.taken {
@@ -128,11 +128,11 @@ func (p *pair) check(t *rapid.T) {
 	}
 }
 
-// snapshot compares a snapshot with the twin and keeps it for later looks.
+// snapshot compares a snapshot with the reference and keeps it for later looks.
 func (p *pair) snapshot(t *rapid.T) {
 	s := p.state.Snapshot()
 	got := clusterOf(s)
-	want := cluster{Jobs: p.twin.jobs(), Queues: maps.Clone(p.twin.queues), Sums: p.twin.sums()}
+	want := cluster{Jobs: p.reference.jobs(), Queues: maps.Clone(p.reference.queues), Sums: p.reference.sums()}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("snapshot (-want,+got)\n%s", diff)
 	}
@@ -211,7 +211,7 @@ func anyPod(t *rapid.T) *corev1.Pod {
 
 // steps is everything that can happen to the model.
 func (p *pair) steps() map[string]func(*rapid.T) {
-	s, w := p.state, p.twin
+	s, w := p.state, p.reference
 	// Under three names, so that it happens three times as often as anything else.
 	upsert := func(t *rapid.T) {
 		pod := anyPod(t)
@@ -302,7 +302,7 @@ func (p *pair) steps() map[string]func(*rapid.T) {
 // and snapshots stay as they were.
 func TestModelAgreesWithACountFromScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &pair{state: model.NewState(), twin: newTwin()}
+		p := &pair{state: model.NewState(), reference: newReference()}
 		p.state.AddScheduler(batch)
 		t.Repeat(p.steps())
 		p.snapshot(t)

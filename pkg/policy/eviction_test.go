@@ -49,7 +49,7 @@ func TestWhoMayEvict(t *testing.T) {
 
 // stage is a world in which jobs may evict others.
 type stage struct {
-	desk
+	fixture
 	c       *golden.Case
 	budgets []*model.DisruptionBudget
 	nodes   map[string]*corev1.Node
@@ -121,7 +121,7 @@ func stageOf(c *golden.Case, args config.BatchQueueArgs) *stage {
 		}
 		s.budgets = append(s.budgets, b)
 	}
-	s.desk = seatArgs(c, args, w)
+	s.fixture = seatArgs(c, args, w)
 	return s
 }
 

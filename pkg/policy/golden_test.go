@@ -147,7 +147,7 @@ func admit(c *golden.Case) string {
 	take(c, "ask")
 	take(c, "create")
 	take(c, "used")
-	d := stageOf(c, argsOf(c)).desk
+	d := stageOf(c, argsOf(c)).fixture
 	table := &golden.Table{}
 	for _, l := range steps {
 		key := golden.KeyOf(l.Word(1))
@@ -202,7 +202,7 @@ func switches(c *golden.Case) string {
 var hooks = []string{"job order", "task order", "queue order", "overused", "limits", "admission", "gangs", "starving", "victims inside", "victims across", "entitled"}
 
 // answers are what the policies say to each hook.
-func answers(d desk) []string {
+func answers(d fixture) []string {
 	said := make([]string, len(hooks))
 	for _, j := range d.ranked() {
 		said[0] += " " + j.Key.Name

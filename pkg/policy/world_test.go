@@ -17,8 +17,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// desk is the policies of a case, which know its world.
-type desk struct {
+// fixture is the policies of a case, which know its world.
+type fixture struct {
 	*policy.Set
 	*golden.World
 }
@@ -80,17 +80,17 @@ func tiersOf(c *golden.Case) []config.Tier {
 }
 
 // seat compiles the tiers and tells the policies of a world.
-func seat(c *golden.Case, tiers []config.Tier, w *golden.World) desk {
+func seat(c *golden.Case, tiers []config.Tier, w *golden.World) fixture {
 	return seatArgs(c, config.BatchQueueArgs{Tiers: tiers}, w)
 }
 
 // seatArgs compiles a configuration and tells the policies of a world.
-func seatArgs(c *golden.Case, args config.BatchQueueArgs, w *golden.World) desk {
+func seatArgs(c *golden.Case, args config.BatchQueueArgs, w *golden.World) fixture {
 	set, err := policy.Compile(&args)
 	if err != nil {
 		c.Fatalf("%v", err)
 	}
-	d := desk{set, w}
+	d := fixture{set, w}
 	d.SetCluster(w.State.Totals().Allocatable)
 	for _, name := range w.Queues {
 		d.SetQueue(name, w.State.Queue(name))
@@ -103,7 +103,7 @@ func seatArgs(c *golden.Case, args config.BatchQueueArgs, w *golden.World) desk 
 }
 
 // ownHalf is what a job holds that does not count by what its queue is due; nil of nobody.
-func (d desk) ownHalf(job string) resource.Vector {
+func (d fixture) ownHalf(job string) resource.Vector {
 	if job == "" {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (d desk) ownHalf(job string) resource.Vector {
 }
 
 // onNodes are the tasks on nodes, by job.
-func (d desk) onNodes() []model.Victim {
+func (d fixture) onNodes() []model.Victim {
 	var all []model.Victim
 	for _, key := range d.Jobs {
 		job := d.State.Job(key)
@@ -126,7 +126,7 @@ func (d desk) onNodes() []model.Victim {
 }
 
 // ranked are the jobs in order.
-func (d desk) ranked() []*policy.Ranked {
+func (d fixture) ranked() []*policy.Ranked {
 	var jobs []*policy.Ranked
 	for _, key := range d.Jobs {
 		jobs = append(jobs, d.Rank(d.State.Job(key)))
@@ -136,14 +136,14 @@ func (d desk) ranked() []*policy.Ranked {
 }
 
 // sorted are the queues in order.
-func (d desk) sorted() []string {
+func (d fixture) sorted() []string {
 	names := slices.Clone(d.Queues)
 	slices.SortStableFunc(names, func(a, b string) int { return d.CompareQueues(d.Book().Queue(a), d.Book().Queue(b)) })
 	return names
 }
 
 // admit asks for a job so long after the beginning, and lets it in if nobody rejects it.
-func (d desk) admit(key model.JobKey, l *golden.Line) model.Reason {
+func (d fixture) admit(key model.JobKey, l *golden.Line) model.Reason {
 	now := golden.Begin
 	if l != nil {
 		now = now.Add(l.Duration("now", 0))

@@ -26,8 +26,8 @@ import (
 type Options struct {
 	// Config is the scheduler's configuration with defaults; see ReadConfig.
 	Config *schedulerconfig.KubeSchedulerConfiguration
-	// Outside are the plugins and policies that the scheduler has besides its own.
-	Outside plugins.Extensions
+	// Extensions are the plugins and policies that the scheduler has besides its own.
+	Extensions plugins.Extensions
 	// Rounds ends the simulation after so many; 0: when a round changes nothing. A round lasts five seconds at least.
 	Rounds int
 	// For is how much time has to pass at least; 0: none. Rounds that change nothing do not end the simulation before.

@@ -77,7 +77,7 @@ func TestPodsThatAreToldSlowlyHoldUpNobody(t *testing.T) {
 func TestATellerPauses(t *testing.T) {
 	listFirst(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		defer d.Close()
 		begun := time.Now()
 		status.Pause(d.Writer, t.Context(), 10*time.Millisecond)

@@ -25,12 +25,12 @@ func TestEvictionsAreToldOnWhatTheyConcern(t *testing.T) {
 	reclaim := status.Taking{Action: "reclaim", For: train, Queue: "q"}
 	preempt := status.Taking{Action: "preempt", For: single, Queue: "default"}
 	for name, tc := range map[string]struct {
-		tell func(d *desk)
+		tell func(d *fixture)
 		// objects are the events in the namespace, queues those of queues.
 		objects, queues []string
 	}{
 		"a pod of a PodGroup, and its PodGroup": {
-			func(d *desk) { d.Evicted(member("train-0"), train, preempt) },
+			func(d *fixture) { d.Evicted(member("train-0"), train, preempt) },
 			[]string{
 				"Normal Evict on PodGroup train: Pod train-0 is evicted, " + forSingle + "its room",
 				"Warning Evict on Pod train-0: Pod is evicted, " + forSingle + "its room",
@@ -38,12 +38,12 @@ func TestEvictionsAreToldOnWhatTheyConcern(t *testing.T) {
 			nil,
 		},
 		"a pod without one": {
-			func(d *desk) { d.Evicted(newPod("single"), single, reclaim) },
+			func(d *fixture) { d.Evicted(newPod("single"), single, reclaim) },
 			[]string{"Warning Evict on Pod single: Pod is evicted, " + forTrain + "its room"},
 			nil,
 		},
 		"a PodGroup that gets the room, and the queues": {
-			func(d *desk) { d.Evicting(reclaim, map[string]int{"default": 4, "q": 1}) },
+			func(d *fixture) { d.Evicting(reclaim, map[string]int{"default": 4, "q": 1}) },
 			[]string{"Normal Evicting on PodGroup train: evicting 4 pods of queue default, 1 pod of queue q to start (reclaim)"},
 			[]string{
 				"Normal Evict on Queue default: 4 pods evicted, " + forTrain + "the room",
@@ -51,12 +51,12 @@ func TestEvictionsAreToldOnWhatTheyConcern(t *testing.T) {
 			},
 		},
 		"a pod that gets the room inside its queue": {
-			func(d *desk) { d.Evicting(preempt, map[string]int{"default": 1}) },
+			func(d *fixture) { d.Evicting(preempt, map[string]int{"default": 1}) },
 			[]string{"Normal Evicting on Pod single: evicting 1 pod of queue default to start (preempt)"},
 			[]string{"Normal Evicting on Queue default: evicting 1 pod of queue default for pod ns/single (preempt)"},
 		},
 		"a pod whose room nobody needs": {
-			func(d *desk) {
+			func(d *fixture) {
 				d.Evicted(member("train-0"), train, status.Taking{Action: "shuffle", Why: "node n is full"})
 				d.Evicting(status.Taking{Action: "shuffle"}, map[string]int{"default": 1, "q": 2})
 			},
@@ -70,22 +70,22 @@ func TestEvictionsAreToldOnWhatTheyConcern(t *testing.T) {
 			},
 		},
 		"a job and a queue that are gone": {
-			func(d *desk) {
+			func(d *fixture) {
 				d.Evicting(status.Taking{Action: "reclaim", For: model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "gone"}, Queue: "gone"},
 					map[string]int{"lost": 2})
 			}, nil, nil,
 		},
 		"a broken gang that is whole again": {
-			func(d *desk) { d.Whole(train, 95400*time.Millisecond) },
+			func(d *fixture) { d.Whole(train, 95400*time.Millisecond) },
 			[]string{"Normal GangWhole on PodGroup train: its gang is whole; it was broken for 1m35s"},
 			nil,
 		},
-		"nobody was evicted": {func(d *desk) { d.Evicting(reclaim, nil) }, nil, nil},
+		"nobody was evicted": {func(d *fixture) { d.Evicting(reclaim, nil) }, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			listFirst(t)
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, podGroup(1), newPod("single"), queue("q", volcano.QueueStateOpen))
+				d := newFixture(t, podGroup(1), newPod("single"), queue("q", volcano.QueueStateOpen))
 				d.StartEvents()
 				defer d.Close()
 				tc.tell(d)
@@ -110,7 +110,7 @@ func TestAnEvictedPodSaysForWhom(t *testing.T) {
 				{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"},
 			}
 		}
-		d := newDesk(t, newPod("victim", running, byAPI))
+		d := newFixture(t, newPod("victim", running, byAPI))
 		defer d.Close()
 		taking := status.Taking{Action: "reclaim", For: train, Queue: "q"}
 		d.check(d.Disrupts(t.Context(), newPod("victim"), taking))

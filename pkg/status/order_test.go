@@ -41,7 +41,7 @@ func TestOfTwoReportsTheLaterCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			listFirst(t)
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, podGroup(1), member("a"))
+				d := newFixture(t, podGroup(1), member("a"))
 				for _, r := range tc.reports {
 					d.Writer.Waits(train, r.reason, r.seq)
 				}
@@ -95,7 +95,7 @@ func TestAConflictIsNoEnd(t *testing.T) {
 				if tc.resource == "pods" {
 					object = newPod("a")
 				}
-				d := newDesk(t, object)
+				d := newFixture(t, object)
 				fake, key := &d.groups.Fake, train
 				if tc.resource == "pods" {
 					fake, key = &d.kube.Fake, model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "a"}

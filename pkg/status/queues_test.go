@@ -39,7 +39,7 @@ func TestTheQueuesEveryClusterHas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				for _, name := range tc.missing {
 					d.check(d.groups.SchedulingV1beta1().Queues().Delete(t.Context(), name, metav1.DeleteOptions{}))
 				}
@@ -66,7 +66,7 @@ func TestTheQueuesEveryClusterHas(t *testing.T) {
 func TestTheDefaultQueueIsVolcanos(t *testing.T) {
 	listFirst(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		for _, name := range []string{"root", "default"} {
 			d.check(d.groups.SchedulingV1beta1().Queues().Delete(t.Context(), name, metav1.DeleteOptions{}))
 		}

@@ -64,7 +64,7 @@ func TestTheStatusOfAQueueIsPatchedWhenItDiffers(t *testing.T) {
 		before := queue("q", "")
 		before.UID = "q-uid"
 		before.Status.Allocated = corev1.ResourceList{"cpu": resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse("1")}
-		d := newDesk(t, before)
+		d := newFixture(t, before)
 		held := modelresource.Vector{{Name: "cpu", Value: 4000}}
 		d.FollowQueues(func() []status.QueueFacts {
 			return []status.QueueFacts{{Queue: d.state.Queue("q"), Allocated: held}}

@@ -37,7 +37,7 @@ func TestTheNextProcessKnowsWhatAGangStartedWith(t *testing.T) {
 		time.Sleep(3*time.Second + collected)
 		said("raised, and short of pods", "False")
 
-		next := newDesk(t, d.podGroup(), member("a", running))
+		next := newFixture(t, d.podGroup(), member("a", running))
 		if job := next.state.Summary(train); job.Partial() || job.Start.Tasks != 1 {
 			t.Errorf("after a restart it started with %d tasks, partial: %t", job.Start.Tasks, job.Partial())
 		}

@@ -270,7 +270,7 @@ func TestAConditionThatCannotBeWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, podGroup(2), member("a"), member("b"))
+				d := newFixture(t, podGroup(2), member("a"), member("b"))
 				well := time.Now().Add(30 * time.Second)
 				d.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return time.Now().Before(well), nil, tc.answer

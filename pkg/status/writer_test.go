@@ -70,7 +70,7 @@ func TestTheStatusGoesWhereTheDefinitionHasIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, podGroup(1))
+				d := newFixture(t, podGroup(1))
 				nth := -1
 				d.groups.PrependReactor("patch", "podgroups", func(a clienttesting.Action) (bool, runtime.Object, error) {
 					nth++
@@ -121,7 +121,7 @@ func TestThePatchSetsNothingButTheStatusOfThisPodGroup(t *testing.T) {
 func TestNothingIsWrittenBeforeThisSchedulerLeads(t *testing.T) {
 	listFirst(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, podGroup(1), member("a"))
+		d := newFixture(t, podGroup(1), member("a"))
 		d.Waits(train, noRoom)
 		time.Sleep(time.Minute)
 		if writes := slices.Concat(d.podGroupWrites(), d.writes(d.kube.Actions(), "pods")); len(writes) > 0 {
@@ -210,7 +210,7 @@ func TestAPodGroupWithoutPodsIsAnsweredAtOnce(t *testing.T) {
 func TestAdmissionDecidesThePhase(t *testing.T) {
 	listFirst(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, podGroup(2))
+		d := newFixture(t, podGroup(2))
 		d.state.Admit(train, false)
 		go d.Run(t.Context())
 		for _, step := range []struct {

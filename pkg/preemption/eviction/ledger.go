@@ -85,7 +85,7 @@ func (l *Ledger) Begin(now time.Time, d Decision) *Decision {
 	l.decisions = append(l.decisions, e)
 	l.pending[e.Beneficiary] = append(l.pending[e.Beneficiary], e)
 	l.counts.begun(&e.Decision)
-	l.trim()
+	l.dropOldest()
 	return e.clone()
 }
 

@@ -69,11 +69,11 @@ func (l *Ledger) resolve(e *entry, outcome Outcome, now time.Time) {
 	if outcome == Wasted {
 		l.counts.wasted += uint64(e.evicted())
 	}
-	l.trim()
+	l.dropOldest()
 }
 
-// trim drops the oldest decisions beyond the ledger's size of which nothing more is to be heard.
-func (l *Ledger) trim() {
+// dropOldest drops the oldest decisions beyond the ledger's size of which nothing more is to be heard.
+func (l *Ledger) dropOldest() {
 	for len(l.decisions) > l.size {
 		i := slices.IndexFunc(l.decisions, func(e *entry) bool { return e.Outcome != Pending && e.in(Sent) == 0 })
 		if i < 0 {

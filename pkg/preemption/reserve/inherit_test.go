@@ -51,15 +51,15 @@ func TestSuccessions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			given, taken := transfers(&model.Job{Tasks: c.tasks}, c.placements)
-			var gotHeirs, gotLosers []string
+			var gotGiven, gotTaken []string
 			for _, h := range given {
-				gotHeirs = append(gotHeirs, string(h.UID))
+				gotGiven = append(gotGiven, string(h.UID))
 			}
 			for _, l := range taken {
-				gotLosers = append(gotLosers, string(l.UID))
+				gotTaken = append(gotTaken, string(l.UID))
 			}
-			if !slices.Equal(gotHeirs, c.given) || !slices.Equal(gotLosers, c.taken) {
-				t.Errorf("%v take over from %v, want %v from %v", gotHeirs, gotLosers, c.given, c.taken)
+			if !slices.Equal(gotGiven, c.given) || !slices.Equal(gotTaken, c.taken) {
+				t.Errorf("%v take over from %v, want %v from %v", gotGiven, gotTaken, c.given, c.taken)
 			}
 		})
 	}

@@ -77,7 +77,7 @@ type Appeal struct {
 func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	job := d.appellant(lead)
+	job := d.jobLedBy(lead)
 	if job == nil {
 		return Appeal{}
 	}
@@ -102,7 +102,7 @@ func (d *Dispatcher) Appeal(lead types.UID) Appeal {
 func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.EvictionWorld) *policy.Trial {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	job := d.appellant(lead)
+	job := d.jobLedBy(lead)
 	if job == nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (d *Dispatcher) Protection(world policy.EvictionWorld) *policy.Protection {
 	return d.cfg.Policies.Protection(world)
 }
 
-func (d *Dispatcher) appellant(lead types.UID) *model.Job {
+func (d *Dispatcher) jobLedBy(lead types.UID) *model.Job {
 	if d.turn == nil || d.turn.lead.UID != lead || d.turn.members != nil {
 		return nil
 	}

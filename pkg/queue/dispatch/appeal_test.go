@@ -18,37 +18,37 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// evicting is a desk whose default queue may hold four cores.
-func evicting(t *testing.T, actions string) *desk {
-	d := newDeskWith(t, args("allocate "+actions, byPriority, inGangs, byCapacity))
+// evicting is a fixture whose default queue may hold four cores.
+func evicting(t *testing.T, actions string) *fixture {
+	d := newFixtureWith(t, args("allocate "+actions, byPriority, inGangs, byCapacity))
 	d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Capability: cores(4), Reclaimable: true})
 	d.state.UpsertPriorityClass("high", 1000, false)
 	return d
 }
 
 // occupy adds a job whose pods run, each with one core.
-func (d *desk) occupy(job string, size int) {
+func (d *fixture) occupy(job string, size int) {
 	d.state.UpsertGroup(keyOf(job), &model.Group{UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, Phase: model.PhaseRunning, Created: epoch})
 	for i := range size {
 		d.start(job, i)
 	}
 }
 
-func (d *desk) start(job string, i int) {
+func (d *fixture) start(job string, i int) {
 	p := memberOf(job, i, "1")
 	p.Spec.NodeName, p.Status.Phase = "node-0", corev1.PodRunning
 	d.state.UpsertPod(p)
 }
 
 // terminate is what the API server does to a pod that it has agreed to evict.
-func (d *desk) terminate(job string, i int) {
+func (d *fixture) terminate(job string, i int) {
 	p := memberOf(job, i, "1")
 	p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp = "node-0", corev1.PodRunning, &metav1.Time{Time: epoch}
 	d.state.UpsertPod(p)
 }
 
 // ask adds a job of single tasks of a core each in the default queue.
-func (d *desk) ask(job string, size int, class string) {
+func (d *fixture) ask(job string, size int, class string) {
 	d.state.UpsertGroup(keyOf(job), &model.Group{
 		UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, MinResources: sumOf(size, "1"), PriorityClass: class, Created: epoch,
 	})
@@ -58,7 +58,7 @@ func (d *desk) ask(job string, size int, class string) {
 }
 
 // appeal has the lead's turn appeal, which must be a turn that only evictions can help.
-func (d *desk) appeal(lead types.UID, want ...config.Action) {
+func (d *fixture) appeal(lead types.UID, want ...config.Action) {
 	d.t.Helper()
 	entry := d.Enter(lead)
 	if entry.Limit.Kind != model.QueueFull {
@@ -229,7 +229,7 @@ func TestTheNextOfALotAppeals(t *testing.T) {
 // vain, and then beyond it. The one search does not put off the other.
 func TestATurnOnBorrowedRoomAppealsOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("allocate preempt", byPriority, inGangs, byProportion))
+		d := newFixtureWith(t, args("allocate preempt", byPriority, inGangs, byProportion))
 		d.state.UpsertPriorityClass("high", 1000, false)
 		d.state.UpsertQueue(&model.Queue{Name: "other", Weight: 1})
 		d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Weight: 1})
@@ -254,10 +254,10 @@ func TestATurnOnBorrowedRoomAppealsOfItsOwn(t *testing.T) {
 	})
 }
 
-// poor is a desk of which queue "rich" holds all eight cores, and whose queue "poor" asks for some: its job "first", a gang of two, has
+// poor is a fixture of which queue "rich" holds all eight cores, and whose queue "poor" asks for some: its job "first", a gang of two, has
 // been refused every victim, and is no longer tried.
-func poor(t *testing.T) *desk {
-	d := newDeskWith(t, args("allocate reclaim", byPriority, inGangs, byProportion))
+func poor(t *testing.T) *fixture {
+	d := newFixtureWith(t, args("allocate reclaim", byPriority, inGangs, byProportion))
 	d.state.UpsertPriorityClass("low", -1, false)
 	for _, name := range []string{"rich", "poor"} {
 		d.state.UpsertQueue(&model.Queue{Name: name, Weight: 1, Reclaimable: true})
@@ -273,14 +273,14 @@ func poor(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) askIn(queue, job string, size int) {
+func (d *fixture) askIn(queue, job string, size int) {
 	d.group(job, queue, size, 1, nil)
 	d.pods(job, size, "1")
 }
 
 // wantHeard has each turn of the job "first" appeal, and be told that nobody may be evicted. It must have one soon, and no more than
 // another after it.
-func (d *desk) wantHeard() {
+func (d *fixture) wantHeard() {
 	d.t.Helper()
 	var heard []time.Duration
 	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(100 * time.Millisecond) {

@@ -88,7 +88,7 @@ func (b *backlog) put(w *waiting, key lotKey) *lot {
 		l = &lot{key: key, at: -1, jobs: heap.New(func(x, y *waiting) bool { return compareJobs(b.policies, x, y) < 0 })}
 		if w.failures > 0 {
 			// What failed may be refused next, by a plugin that is yet to learn of what came of it.
-			l.retry, l.checks = true, len(settle)
+			l.retry, l.checks = true, len(retryDelays)
 		}
 		b.lots[key] = l
 	}

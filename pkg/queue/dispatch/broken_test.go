@@ -17,14 +17,14 @@ import (
 )
 
 // bind has the API server place a pod of a job.
-func (d *desk) bind(job string, i int) {
+func (d *fixture) bind(job string, i int) {
 	p := memberOf(job, i, "1")
 	p.Spec.NodeName = "node-0"
 	d.state.UpsertPod(p)
 }
 
 // leave has the pods of a job that have nodes go, and new ones come in their place.
-func (d *desk) leave(job string, members ...int) {
+func (d *fixture) leave(job string, members ...int) {
 	for _, i := range members {
 		d.state.DeletePod(memberOf(job, i, "1").UID)
 		d.state.UpsertPod(memberOf(job, i, "1"))
@@ -32,7 +32,7 @@ func (d *desk) leave(job string, members ...int) {
 }
 
 // wantReleased takes what is to be released since the last call.
-func (d *desk) wantReleased(jobs ...string) {
+func (d *fixture) wantReleased(jobs ...string) {
 	d.t.Helper()
 	synctest.Wait()
 	d.mu.Lock()
@@ -46,7 +46,7 @@ func (d *desk) wantReleased(jobs ...string) {
 // TestAHalfGangIsReleased: its last member cannot be bound. It rests longer each time, from the second on.
 func TestAHalfGangIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("half", 3, 1, "1")
 		for _, rest := range []time.Duration{0, time.Minute, 2 * time.Minute, 4 * time.Minute} {
 			d.take()
@@ -75,7 +75,7 @@ func TestAHalfGangIsReleased(t *testing.T) {
 }
 
 // wantWarned takes what was told of broken gangs since the last call.
-func (d *desk) wantWarned(jobs ...string) {
+func (d *fixture) wantWarned(jobs ...string) {
 	d.t.Helper()
 	synctest.Wait()
 	d.mu.Lock()
@@ -94,7 +94,7 @@ func TestAGangThatLostMembersIsReleasedIfThatIsWanted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				args := plain()
 				args.ReleaseLost = wanted
-				d := newDeskWith(t, args)
+				d := newFixtureWith(t, args)
 				d.group("lost", model.DefaultQueue, 3, 3, nil)
 				for i := range 3 {
 					d.bind("lost", i)
@@ -133,7 +133,7 @@ func TestAGangThatLostMembersIsReleasedIfThatIsWanted(t *testing.T) {
 }
 
 // wantBroken counts the gangs that are broken.
-func (d *desk) wantBroken(half, lost int) {
+func (d *fixture) wantBroken(half, lost int) {
 	d.t.Helper()
 	synctest.Wait()
 	if got := d.View().Broken(); got[dispatch.Half] != half || got[dispatch.Lost] != lost {
@@ -144,7 +144,7 @@ func (d *desk) wantBroken(half, lost int) {
 // TestABindThatIsRefusedMakesNoGangWhole: each attempt reserves a node for the last member, which the API server then refuses to bind.
 func TestABindThatIsRefusedMakesNoGangWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("half", 2, 1, "1")
 		d.want("half-0")
 		d.plan("half-0")
@@ -174,7 +174,7 @@ func TestABindThatIsRefusedMakesNoGangWhole(t *testing.T) {
 // Nothing was given back, so that the gang need not rest before it is completed, nor when it has given back something for the first time.
 func TestAReleaseThatIsRefusedIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.group("half", model.DefaultQueue, 2, 1, nil)
 		d.bind("half", 0)
 		d.state.UpsertPod(memberOf("half", 1, "1"))
@@ -198,7 +198,7 @@ func TestAReleaseThatIsRefusedIsRepeated(t *testing.T) {
 // TestAReleaseInPartsIsOne: members may take their time to end, and a disruption budget may let them go one by one. The gang need not rest.
 func TestAReleaseInPartsIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.group("half", model.DefaultQueue, 4, 1, nil)
 		for i := range 3 {
 			d.bind("half", i)
@@ -218,29 +218,29 @@ func TestWhatIsNotHalfIsNotReleased(t *testing.T) {
 	for name, tc := range map[string]struct {
 		group  model.Group
 		placed int
-		then   func(*desk)
+		then   func(*fixture)
 	}{
 		"no member is placed": {model.Group{MinMember: 3}, 0, nil},
 		"a whole gang":        {model.Group{MinMember: 2}, 2, nil},
 		"no minimum":          {model.Group{}, 1, nil},
-		"one that lost a member": {model.Group{MinMember: 2}, 2, func(d *desk) {
+		"one that lost a member": {model.Group{MinMember: 2}, 2, func(d *fixture) {
 			d.leave("job", 1)
 		}},
 		"one that was whole when another process scheduled it": {model.Group{MinMember: 3, Start: model.Start{Tasks: 3}}, 2, nil},
-		"one whose minimum was raised": {model.Group{MinMember: 1}, 1, func(d *desk) {
+		"one whose minimum was raised": {model.Group{MinMember: 1}, 1, func(d *fixture) {
 			d.state.UpsertGroup(keyOf("job"), &model.Group{UID: "job", Queue: model.DefaultQueue, MinMember: 3, Created: epoch})
 		}},
-		"one that is completed in time": {model.Group{MinMember: 3}, 2, func(d *desk) {
+		"one that is completed in time": {model.Group{MinMember: 3}, 2, func(d *fixture) {
 			time.Sleep(halfTimeout - time.Second)
 			d.bind("job", 2)
 		}},
-		"one that is deleted in time": {model.Group{MinMember: 3}, 2, func(d *desk) {
+		"one that is deleted in time": {model.Group{MinMember: 3}, 2, func(d *fixture) {
 			for i := range 3 {
 				d.state.DeletePod(memberOf("job", i, "1").UID)
 			}
 			d.state.DeleteGroup(keyOf("job"))
 		}},
-		"one that leaves in time and comes back": {model.Group{MinMember: 3}, 2, func(d *desk) {
+		"one that leaves in time and comes back": {model.Group{MinMember: 3}, 2, func(d *fixture) {
 			time.Sleep(halfTimeout - time.Second)
 			d.leave("job", 0, 1)
 			time.Sleep(2 * time.Second)
@@ -251,7 +251,7 @@ func TestWhatIsNotHalfIsNotReleased(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				tc.group.UID, tc.group.Queue, tc.group.Created = types.UID("job"), model.DefaultQueue, epoch
 				d.state.UpsertGroup(keyOf("job"), &tc.group)
 				d.pods("job", 3, "1")

@@ -18,7 +18,7 @@ import (
 )
 
 // halfOf submits a gang of four of which one member has a node, and which waits for three; age makes it older.
-func (d *desk) halfOf(job, queue string, age int) {
+func (d *fixture) halfOf(job, queue string, age int) {
 	d.state.UpsertGroup(keyOf(job), &model.Group{
 		UID: types.UID(job), Queue: queue, MinMember: 4, Phase: model.PhaseRunning, Created: epoch.Add(-time.Duration(age) * time.Minute),
 	})
@@ -29,7 +29,7 @@ func (d *desk) halfOf(job, queue string, age int) {
 }
 
 // turnOf expects a turn of a job that has to place so many members, and refuses it if there is no room.
-func (d *desk) turnOf(lead types.UID, tasks int, refused bool) {
+func (d *fixture) turnOf(lead types.UID, tasks int, refused bool) {
 	d.t.Helper()
 	d.want(lead)
 	entry := d.Enter(lead)
@@ -48,7 +48,7 @@ func (d *desk) turnOf(lead types.UID, tasks int, refused bool) {
 // one places all or none; once the first is whole it is the one.
 func TestBrokenGangsAreCompletedInOneOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.state.UpsertQueue(&model.Queue{Name: "a"})
 		d.state.UpsertQueue(&model.Queue{Name: "b"})
 		d.addNode("node-1", "8")
@@ -71,7 +71,7 @@ func TestBrokenGangsAreCompletedInOneOrder(t *testing.T) {
 // TestPrecedenceEndsWithTheDeadline: then the next one places its members as they fit, and the first one waits like any job.
 func TestPrecedenceEndsWithTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.halfOf("older", model.DefaultQueue, 2)
 		d.turnOf("older-1", 1, true)
 		time.Sleep(halfTimeout / 2)
@@ -93,7 +93,7 @@ func TestPrecedenceEndsWithTheDeadline(t *testing.T) {
 }
 
 // turnAnew has a job judged anew, and expects it to have a turn for so many members.
-func (d *desk) turnAnew(lead types.UID, tasks int) {
+func (d *fixture) turnAnew(lead types.UID, tasks int) {
 	d.t.Helper()
 	for range 100 {
 		if entry := d.Enter(lead); entry.Verdict == dispatch.Lead {
@@ -112,7 +112,7 @@ func (d *desk) turnAnew(lead types.UID, tasks int) {
 // TestWithoutPodsToPlaceNobodyGoesFirst: another broken gang is completed as it fits meanwhile.
 func TestWithoutPodsToPlaceNobodyGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.halfOf("older", model.DefaultQueue, 2)
 		for i := 1; i < 4; i++ {
 			d.state.DeletePod(memberOf("older", i, "1").UID)
@@ -193,7 +193,7 @@ func TestWhoCannotBeCompletedGivesWay(t *testing.T) {
 }
 
 // appealOf expects a turn, for which others may be evicted by actions.
-func (d *desk) appealOf(lead types.UID, want ...config.Action) {
+func (d *fixture) appealOf(lead types.UID, want ...config.Action) {
 	d.t.Helper()
 	d.want(lead)
 	if entry := d.Enter(lead); entry.Verdict != dispatch.Lead {

@@ -18,7 +18,7 @@ import (
 )
 
 // begin lets the cycle of a pod begin that was taken from the queue.
-func (d *desk) begin(uid types.UID) {
+func (d *fixture) begin(uid types.UID) {
 	d.t.Helper()
 	if !d.Begins(uid) {
 		d.t.Fatalf("pod %s has no part in the turn", uid)
@@ -26,14 +26,14 @@ func (d *desk) begin(uid types.UID) {
 }
 
 // keepOut has a pod not be in the queue, because of a plugin if one is named.
-func (d *desk) keepOut(uid types.UID, plugin string) {
+func (d *fixture) keepOut(uid types.UID, plugin string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.elsewhere[uid] = plugin
 }
 
 // letIn ends keepOut.
-func (d *desk) letIn(uid types.UID) {
+func (d *fixture) letIn(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.elsewhere, uid)
@@ -41,37 +41,37 @@ func (d *desk) letIn(uid types.UID) {
 
 // TestATurnBeginsBetweenCycles: whatever ends a turn, the next begins when the scheduler is about to take a pod from the queue.
 func TestATurnBeginsBetweenCycles(t *testing.T) {
-	for name, end := range map[string]func(d *desk){
-		"refused": func(d *desk) {
+	for name, end := range map[string]func(d *fixture){
+		"refused": func(d *fixture) {
 			d.Enter("a-0")
 			d.Refused("a-0", dispatch.Refusal{Reason: noRoom})
 		},
-		"a plugin failed when it planned": func(d *desk) {
+		"a plugin failed when it planned": func(d *fixture) {
 			d.Enter("a-0")
 			d.Errored("a-0", errors.New("broken"))
 		},
-		"a plugin failed before": func(d *desk) { d.Failed("a-0", keyOf("a"), errors.New("broken")) },
-		"the cycle ended without a plan, because the pod was deleted": func(*desk) {},
-		"the cycle ended without a verdict":                           func(d *desk) { d.Enter("a-0") },
-		"there are no nodes":                                          func(d *desk) { d.NoNodes("a-0") },
-		"placed": func(d *desk) {
+		"a plugin failed before": func(d *fixture) { d.Failed("a-0", keyOf("a"), errors.New("broken")) },
+		"the cycle ended without a plan, because the pod was deleted": func(*fixture) {},
+		"the cycle ended without a verdict":                           func(d *fixture) { d.Enter("a-0") },
+		"there are no nodes":                                          func(d *fixture) { d.NoNodes("a-0") },
+		"placed": func(d *fixture) {
 			d.plan("a-0")
 			d.place("a-0")
 		},
-		"placed, and the reservation was taken back": func(d *desk) {
+		"placed, and the reservation was taken back": func(d *fixture) {
 			d.plan("a-0")
 			d.place("a-0")
 			d.state.Forget("a-0")
 			d.Unreserved("a-0", keyOf("a"))
 		},
-		"the planned node was lost": func(d *desk) {
+		"the planned node was lost": func(d *fixture) {
 			d.plan("a-0")
 			d.Lost("a-0", keyOf("a"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				d.Between()
 				d.submit("a", 1, 2, "1")
 				d.want("a-0")
@@ -97,7 +97,7 @@ func TestATurnBeginsBetweenCycles(t *testing.T) {
 // TestAPodOutsideOfTheTurnIsSentBack: its turn was broken off while it was in the queue.
 func TestAPodOutsideOfTheTurnIsSentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.submit("a", 3, 2, "1")
 		d.want("a-0")
@@ -134,7 +134,7 @@ func TestAPodOutsideOfTheTurnIsSentBack(t *testing.T) {
 // TestAnotherPluginHoldsTheLead: what it waits for is missing. Nobody else waits for it, and it goes on when the plugin lets go.
 func TestAnotherPluginHoldsTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		for i := range 200 {
 			pod := memberOf("typo", i, "1")
@@ -169,7 +169,7 @@ func TestAnotherPluginHoldsTheLead(t *testing.T) {
 // TestAnotherPluginHoldsAMember: the gang is whole again when it lets go.
 func TestAnotherPluginHoldsAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.keepOut("a-1", "DynamicResources")
 		d.submit("a", 2, 2, "1")
@@ -198,7 +198,7 @@ func TestAnotherPluginHoldsAMember(t *testing.T) {
 // TestThePodIsNotInTheQueueYet: the model learned of it first, or its last cycle has not ended.
 func TestThePodIsNotInTheQueueYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.keepOut("a-0", "")
 		d.submit("a", 1, 2, "1")
@@ -218,7 +218,7 @@ func TestThePodIsNotInTheQueueYet(t *testing.T) {
 // TestAPodIsNotWaitedForWithoutEnd: nothing depends on the queue's saying that it has a pod.
 func TestAPodIsNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.keepOut("a-0", "")
 		d.submit("a", 1, 2, "1")
@@ -234,7 +234,7 @@ func TestAPodIsNotWaitedForWithoutEnd(t *testing.T) {
 // TestARefusedBindWaitsForItsPod: between Unreserve and the failure handler the queue does not know the pod.
 func TestARefusedBindWaitsForItsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.submit("a", 1, 2, "1")
 		round := func(rest time.Duration) {
@@ -269,7 +269,7 @@ func TestARefusedBindWaitsForItsPod(t *testing.T) {
 // TestARefusedBindIsTold: a plan that holds gives no reason to wait, but a bind that is refused is one, until a pod is bound.
 func TestARefusedBindIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.submit("a", 1, 2, "1")
 		attempt := func() {
@@ -305,7 +305,7 @@ func TestARefusedBindIsTold(t *testing.T) {
 // TestARefusedBindIsItsJobsAffair: others that share the turn, and are yet to be reserved, go on.
 func TestARefusedBindIsItsJobsAffair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newHeldDesk(t)
+		d := newHeldFixture(t)
 		d.Between()
 		d.singles("a", "b", "c")
 		d.begin("a-0")
@@ -329,7 +329,7 @@ func TestARefusedBindIsItsJobsAffair(t *testing.T) {
 // TestAMemberWhoseCycleFailsEndsTheTurn: an extender went down after the plan.
 func TestAMemberWhoseCycleFailsEndsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.submit("a", 2, 2, "1")
 		d.submit("b", 1, 1, "2")
@@ -364,15 +364,15 @@ func TestAMemberWhoseCycleFailsEndsTheTurn(t *testing.T) {
 
 // TestATurnIsForWhatItWasGivenFor: its PodGroup changes before the lead's cycle plans it.
 func TestATurnIsForWhatItWasGivenFor(t *testing.T) {
-	for name, change := range map[string]func(d *desk){
-		"the PodGroup is gone": func(d *desk) { d.state.DeleteGroup(keyOf("a")) },
-		"it was replaced": func(d *desk) {
+	for name, change := range map[string]func(d *fixture){
+		"the PodGroup is gone": func(d *fixture) { d.state.DeleteGroup(keyOf("a")) },
+		"it was replaced": func(d *fixture) {
 			d.state.UpsertGroup(keyOf("a"), &model.Group{UID: "another", Queue: model.DefaultQueue, MinMember: 2, Created: epoch})
 		},
-		"its minimum is another": func(d *desk) {
+		"its minimum is another": func(d *fixture) {
 			d.state.UpsertGroup(keyOf("a"), &model.Group{UID: "a", Queue: model.DefaultQueue, MinMember: 1, Created: epoch})
 		},
-		"the lead belongs to another job": func(d *desk) {
+		"the lead belongs to another job": func(d *fixture) {
 			moved := memberOf("other", 0, "1")
 			moved.UID = "a-0"
 			d.state.UpsertPod(moved)
@@ -380,7 +380,7 @@ func TestATurnIsForWhatItWasGivenFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				d.Between()
 				d.submit("a", 2, 2, "1")
 				d.want("a-0")
@@ -429,7 +429,7 @@ func TestBeforeItRunsNothingIsKept(t *testing.T) {
 // TestAJobIsChargedWithItsOwnTime: its turn waited behind the cycles of others, and then failed at once.
 func TestAJobIsChargedWithItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.submit("a", 1, 2, "1")
 		d.want("a-0")
@@ -449,7 +449,7 @@ func TestACacheWithoutNodesIsOnlyBelievedWhereThereAreNone(t *testing.T) {
 	for _, node := range []bool{false, true} {
 		t.Run(fmt.Sprintf("there is one: %t", node), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				d.submit("a", 1, 1, "1")
 				d.want("a-0")
 				d.begin("a-0")

@@ -21,7 +21,7 @@ import (
 
 func TestOneTurnAtATimeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("old", 2, 2, "1")
 		d.submit("new", 2, 1, "1")
 		d.want("old-0")
@@ -44,7 +44,7 @@ func TestOneTurnAtATimeInOrder(t *testing.T) {
 // TestQuietWhenAllIsTold: whoever steps a scheduler through time must not go on while a decision is on its way.
 func TestQuietWhenAllIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate", byPriority, inGangs))
+		d := newFixtureWith(t, args("enqueue allocate", byPriority, inGangs))
 		admitted := make(chan bool)
 		d.state.Observe(func(c model.Change) {
 			if job := d.state.Summary(keyOf("job")); job != nil && job.Admitted {
@@ -73,7 +73,7 @@ func TestQuietWhenAllIsTold(t *testing.T) {
 
 func TestAHeldDispatcherBeginsATurnAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Hold()
 		// The younger job comes first, and both before a turn is given.
 		d.submit("young", 1, 1, "1")
@@ -97,7 +97,7 @@ func TestAHeldDispatcherBeginsATurnAStep(t *testing.T) {
 
 func TestARefusedJobIsParkedUntilSomethingHelps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("big", 3, 2, "4")
 		d.submit("small", 1, 1, "1")
 		d.want("big-0")
@@ -120,7 +120,7 @@ func TestARefusedJobIsParkedUntilSomethingHelps(t *testing.T) {
 
 func TestEqualJobsAreParkedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		for i := range 5 {
 			d.submit(fmt.Sprintf("job%d", i), 2, 9-i, "6")
 		}
@@ -139,7 +139,7 @@ func TestEqualJobsAreParkedTogether(t *testing.T) {
 
 func TestEventsDuringATurnAreNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("big", 3, 1, "4")
 		d.want("big-0")
 		d.Enter("big-0")
@@ -153,7 +153,7 @@ func TestEventsDuringATurnAreNotMissed(t *testing.T) {
 // TestARefusalByAStaleCacheIsChecked: the scheduler's cache did not have the node yet.
 func TestARefusalByAStaleCacheIsChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("big", 3, 1, "4")
 		d.want("big-0")
 		d.refuse("big-0", dispatch.Refusal{Reason: noRoom})
@@ -173,7 +173,7 @@ func TestARefusalByAStaleCacheIsChecked(t *testing.T) {
 // TestWhatGoesByOtherPodsIsCheckedAfterAnEvent: the model and the scheduler's cache learn of other pods independently.
 func TestWhatGoesByOtherPodsIsCheckedAfterAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		p := memberOf("near", 0, "1")
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}}
 		d.state.UpsertGroup(keyOf("near"), &model.Group{UID: "near", Queue: model.DefaultQueue, MinMember: 1})
@@ -202,7 +202,7 @@ func TestWhatGoesByOtherPodsIsCheckedAfterAnEvent(t *testing.T) {
 // may take the cache some milliseconds.
 func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("old", 1, 2, "1")
 		d.submit("new", 1, 1, "2")
 		d.want("old-0")
@@ -236,7 +236,7 @@ func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
 // TestPausesAreBounded: a cache that is always behind costs others no more than what comes to nothing may.
 func TestPausesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		paused := 0
 		for n := range 50 {
 			job := fmt.Sprintf("job-%d", n)
@@ -263,7 +263,7 @@ func TestPausesAreBounded(t *testing.T) {
 // TestABreathIsTakenNowAndThen: plans that came to nothing took more time than they may, and still the cache may be behind.
 func TestABreathIsTakenNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("late", 1, 1, "1m")
 		d.want("late-0")
 		d.Enter("late-0")
@@ -294,7 +294,7 @@ func TestABreathIsTakenNowAndThen(t *testing.T) {
 // TestAPlanIsTrustedUntilOthersInterfere: what a plan says about other pods holds while only its own members are placed.
 func TestAPlanIsTrustedUntilOthersInterfere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		trusted := func(pod types.UID, want bool) {
 			t.Helper()
 			if got := d.SkipsRecheck(pod); got != want {
@@ -325,7 +325,7 @@ func TestAPlanIsTrustedUntilOthersInterfere(t *testing.T) {
 
 func TestAMemberDeletedInTheTurnDoesNotHoldIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("a", 3, 2, "1")
 		d.submit("b", 1, 1, "1")
 		d.want("a-0")
@@ -340,7 +340,7 @@ func TestAMemberDeletedInTheTurnDoesNotHoldIt(t *testing.T) {
 
 func TestALeadDeletedBeforeItsCycleEndsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("a", 1, 2, "1")
 		d.submit("b", 1, 1, "1")
 		d.want("a-0")
@@ -351,7 +351,7 @@ func TestALeadDeletedBeforeItsCycleEndsTheTurn(t *testing.T) {
 
 func TestAJobWhoseNodeWasLostIsPlannedAgainFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("older", 1, 9, "8")
 		d.want("older-0")
 		d.Enter("older-0")
@@ -374,7 +374,7 @@ func TestAJobWhoseNodeWasLostIsPlannedAgainFirst(t *testing.T) {
 
 func TestErrorsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("a", 1, 1, "1")
 		// The first failure is followed by another attempt at once.
 		for _, pause := range []time.Duration{0, 0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
@@ -391,7 +391,7 @@ func TestErrorsBackOff(t *testing.T) {
 // TestATurnThatStandsStillIsNudgedAndGivenUp: the scheduling queue lost the pod of the first job.
 func TestATurnThatStandsStillIsNudgedAndGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("a", 1, 2, "1")
 		d.submit("b", 1, 1, "2")
 		d.want("a-0")
@@ -413,18 +413,18 @@ func TestATurnThatStandsStillIsNudgedAndGivenUp(t *testing.T) {
 
 func TestMembersOfAFragileTurnBindTogetherOrNotAtAll(t *testing.T) {
 	for name, tc := range map[string]struct {
-		last func(*desk)
+		last func(*fixture)
 		want map[types.UID]bool
 	}{
-		"all bind when the last one is reserved":      {func(d *desk) { d.place("a-1") }, map[types.UID]bool{"a-0": true, "a-1": true}},
-		"none binds when one cannot be reserved":      {func(d *desk) { d.Lost("a-1", keyOf("a")) }, map[types.UID]bool{"a-0": false, "a-1": false}},
-		"none binds when one is deleted meanwhile":    {func(d *desk) { d.state.LeavePod("a-1") }, map[types.UID]bool{"a-0": false, "a-1": false}},
-		"none binds when the turn comes to a stop":    {func(*desk) { time.Sleep(time.Minute) }, map[types.UID]bool{"a-0": false, "a-1": false}},
-		"nobody is told while a member is on its way": {func(*desk) {}, map[types.UID]bool{}},
+		"all bind when the last one is reserved":      {func(d *fixture) { d.place("a-1") }, map[types.UID]bool{"a-0": true, "a-1": true}},
+		"none binds when one cannot be reserved":      {func(d *fixture) { d.Lost("a-1", keyOf("a")) }, map[types.UID]bool{"a-0": false, "a-1": false}},
+		"none binds when one is deleted meanwhile":    {func(d *fixture) { d.state.LeavePod("a-1") }, map[types.UID]bool{"a-0": false, "a-1": false}},
+		"none binds when the turn comes to a stop":    {func(*fixture) { time.Sleep(time.Minute) }, map[types.UID]bool{"a-0": false, "a-1": false}},
+		"nobody is told while a member is on its way": {func(*fixture) {}, map[types.UID]bool{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				d.submit("a", 2, 1, "1")
 				d.want("a-0")
 				job := d.Enter("a-0").Job
@@ -445,7 +445,7 @@ func TestMembersOfAFragileTurnBindTogetherOrNotAtAll(t *testing.T) {
 
 func TestBlockedJobsSayWhyAndLetOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.state.UpsertGroup(keyOf("lost"), &model.Group{Queue: "nowhere", MinMember: 1, Created: epoch.Add(-time.Hour)})
 		d.state.UpsertPod(memberOf("lost", 0, "1"))
 		d.state.UpsertPod(memberOf("orphan", 0, "1"))

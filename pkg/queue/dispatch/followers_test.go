@@ -18,7 +18,7 @@ import (
 )
 
 // enter has a pod lead its turn, and returns who may follow.
-func (d *desk) enter(lead types.UID) (followers []types.UID) {
+func (d *fixture) enter(lead types.UID) (followers []types.UID) {
 	d.t.Helper()
 	entry := d.Enter(lead)
 	if entry.Verdict != dispatch.Lead {
@@ -31,7 +31,7 @@ func (d *desk) enter(lead types.UID) (followers []types.UID) {
 }
 
 // planAll plans pods of any jobs for node-0.
-func (d *desk) planAll(lead types.UID, others ...types.UID) {
+func (d *fixture) planAll(lead types.UID, others ...types.UID) {
 	d.t.Helper()
 	var pods []*corev1.Pod
 	var nodes []string
@@ -43,16 +43,16 @@ func (d *desk) planAll(lead types.UID, others ...types.UID) {
 	}
 }
 
-// newHeldDesk returns a desk whose turns begin in steps.
-func newHeldDesk(t *testing.T) *desk {
-	d := newDesk(t)
+// newHeldFixture returns a fixture whose turns begin in steps.
+func newHeldFixture(t *testing.T) *fixture {
+	d := newFixture(t)
 	d.Hold()
 	d.want()
 	return d
 }
 
 // singles adds jobs of a pod each, in the order of their turns, and begins the first turn.
-func (d *desk) singles(names ...string) {
+func (d *fixture) singles(names ...string) {
 	d.t.Helper()
 	for i, name := range names {
 		d.submit(name, 1, len(names)-i, "1")
@@ -63,7 +63,7 @@ func (d *desk) singles(names ...string) {
 
 func TestEqualSinglePodsShareATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newHeldDesk(t)
+		d := newHeldFixture(t)
 		d.singles("a", "b", "c", "d", "e")
 		if got, want := d.enter("a-0"), []types.UID{"b-0", "c-0", "d-0", "e-0"}; !slices.Equal(got, want) {
 			t.Fatalf("behind a-0 follow %v, want %v", got, want)
@@ -92,19 +92,19 @@ func TestEqualSinglePodsShareATurn(t *testing.T) {
 // TestATurnIsSharedInOrder: first, second and third ask for the same; another job, which does not, is between the last two unless it is older.
 func TestATurnIsSharedInOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
-		between func(d *desk)
+		between func(d *fixture)
 		want    []types.UID
 	}{
 		"with what asks for something else": {
-			func(d *desk) { d.submit("other", 1, 2, "2") },
+			func(d *fixture) { d.submit("other", 1, 2, "2") },
 			[]types.UID{"second-0", "other-0", "third-0"},
 		},
 		"not past a gang": {
-			func(d *desk) { d.submit("other", 2, 2, "2") },
+			func(d *fixture) { d.submit("other", 2, 2, "2") },
 			[]types.UID{"second-0"},
 		},
 		"past what waits for room": {
-			func(d *desk) {
+			func(d *fixture) {
 				d.submit("other", 1, 9, "2")
 				d.Step()
 				d.want("other-0")
@@ -115,7 +115,7 @@ func TestATurnIsSharedInOrder(t *testing.T) {
 			[]types.UID{"second-0", "third-0"},
 		},
 		"not past what may have room since": {
-			func(d *desk) {
+			func(d *fixture) {
 				d.submit("older", 1, 9, "2")
 				d.submit("other", 1, 2, "2")
 				d.Step()
@@ -130,7 +130,7 @@ func TestATurnIsSharedInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newHeldDesk(t)
+				d := newHeldFixture(t)
 				tc.between(d)
 				for i, name := range []string{"first", "second", "third"} {
 					d.submit(name, 1, 4-i-i/2, "1")
@@ -146,22 +146,22 @@ func TestATurnIsSharedInOrder(t *testing.T) {
 }
 
 func TestWhoLeadsAlone(t *testing.T) {
-	for name, submit := range map[string]func(d *desk){
-		"a gang": func(d *desk) {
+	for name, submit := range map[string]func(d *fixture){
+		"a gang": func(d *fixture) {
 			d.submit("lead", 2, 2, "1")
 			d.submit("next", 2, 1, "1")
 		},
-		"one of several pods of a job": func(d *desk) {
+		"one of several pods of a job": func(d *fixture) {
 			for age, name := range []string{"next", "lead"} {
 				d.submit(name, 2, age, "1")
 				d.state.UpsertGroup(keyOf(name), &model.Group{UID: types.UID(name), Queue: model.DefaultQueue, Created: epoch})
 			}
 		},
-		"what asks for nothing": func(d *desk) {
+		"what asks for nothing": func(d *fixture) {
 			d.submit("lead", 1, 2, "0")
 			d.submit("next", 1, 1, "0")
 		},
-		"what is to be near something": func(d *desk) {
+		"what is to be near something": func(d *fixture) {
 			for age, name := range []string{"next", "lead"} {
 				d.submit(name, 1, age, "1")
 				d.state.UpsertGroup(keyOf(name), &model.Group{
@@ -169,14 +169,14 @@ func TestWhoLeadsAlone(t *testing.T) {
 				})
 			}
 		},
-		"while another queue has jobs": func(d *desk) {
+		"while another queue has jobs": func(d *fixture) {
 			d.state.UpsertQueue(&model.Queue{Name: "theirs"})
 			d.submit("lead", 1, 3, "1")
 			d.submit("next", 1, 2, "1")
 			d.submit("other", 1, 1, "1")
 			d.state.UpsertGroup(keyOf("other"), &model.Group{UID: "other", Queue: "theirs", MinMember: 1, Created: epoch})
 		},
-		"while an eviction is not agreed to": func(d *desk) {
+		"while an eviction is not agreed to": func(d *fixture) {
 			d.submit("victim", 1, 3, "1")
 			running := memberOf("victim", 0, "1")
 			running.Spec.NodeName, running.Status.Phase = "node-0", corev1.PodRunning
@@ -188,7 +188,7 @@ func TestWhoLeadsAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newHeldDesk(t)
+				d := newHeldFixture(t)
 				submit(d)
 				d.Step()
 				d.want("lead-0")
@@ -203,7 +203,7 @@ func TestWhoLeadsAlone(t *testing.T) {
 // TestALostFollowerEndsTheTurn: what the others were planned for is planned again.
 func TestALostFollowerEndsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newHeldDesk(t)
+		d := newHeldFixture(t)
 		d.singles("a", "b", "c")
 		d.enter("a-0")
 		d.planAll("a-0", "b-0", "c-0")
@@ -223,17 +223,17 @@ func TestALostFollowerEndsTheTurn(t *testing.T) {
 
 // TestAJobThatChangedDoesNotFollow: what happened since the turn began is not taken in yet.
 func TestAJobThatChangedDoesNotFollow(t *testing.T) {
-	for name, change := range map[string]func(*desk){
-		"its pod is gone":    func(d *desk) { d.state.DeletePod("b-0") },
-		"it has another pod": func(d *desk) { d.state.UpsertPod(memberOf("b", 1, "1")) },
-		"it asks for something else": func(d *desk) {
+	for name, change := range map[string]func(*fixture){
+		"its pod is gone":    func(d *fixture) { d.state.DeletePod("b-0") },
+		"it has another pod": func(d *fixture) { d.state.UpsertPod(memberOf("b", 1, "1")) },
+		"it asks for something else": func(d *fixture) {
 			d.state.DeletePod("b-0")
 			d.state.UpsertPod(memberOf("b", 1, "2"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newHeldDesk(t)
+				d := newHeldFixture(t)
 				d.singles("a", "b", "c")
 				change(d)
 				if got := d.enter("a-0"); len(got) > 0 {
@@ -248,7 +248,7 @@ func TestAJobThatChangedDoesNotFollow(t *testing.T) {
 func TestNobodyFollowsWherePoliciesFromOutsideAreAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const name = "theirs"
-		d := newDeskWith(t, args("allocate", byPriority, inGangs, config.TierPlugin{Name: name}), policy.Extension{Plugin: name, Policy: struct{}{}})
+		d := newFixtureWith(t, args("allocate", byPriority, inGangs, config.TierPlugin{Name: name}), policy.Extension{Plugin: name, Policy: struct{}{}})
 		d.Hold()
 		d.want()
 		d.singles("a", "b")

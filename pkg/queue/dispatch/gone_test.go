@@ -17,7 +17,7 @@ func TestAJobDoesNotRestForAPodThatIsGone(t *testing.T) {
 	for name, gone := range map[string]bool{"gone": true, "still there": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				d.Between()
 				d.state.UpsertGroup(keyOf("a"), &model.Group{UID: "a", Queue: model.DefaultQueue, MinMember: 1})
 				for i := range 3 {

@@ -16,10 +16,10 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// blocked is a desk whose eight cores, of which 9.6 may be promised, are promised to a gang of two pods of four cores each, which nodes
+// blocked is a fixture whose eight cores, of which 9.6 may be promised, are promised to a gang of two pods of four cores each, which nodes
 // have refused.
-func blocked(t *testing.T) *desk {
-	d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+func blocked(t *testing.T) *fixture {
+	d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
 	d.submit("stuck", 2, 9, "4")
 	d.want("stuck-0")
 	d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
@@ -28,7 +28,7 @@ func blocked(t *testing.T) *desk {
 }
 
 // wantAfter waits until just before the jobs stall, and then until just after it.
-func (d *desk) wantAfter(uids ...types.UID) {
+func (d *fixture) wantAfter(uids ...types.UID) {
 	d.t.Helper()
 	time.Sleep(stalledAfter - time.Millisecond)
 	d.want()
@@ -75,7 +75,7 @@ func TestWhoFailsKeepsNobodyOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rules := args("enqueue allocate backfill", byPriority, inGangs, byOvercommit)
-				d := newDeskWith(t, rules)
+				d := newFixtureWith(t, rules)
 				if err := d.Adopt(t.Context(), dispatch.Rules{Policies: policies(t, rules), StalledAfter: tc.after}, func() {}); err != nil {
 					t.Fatal(err)
 				}
@@ -131,7 +131,7 @@ func TestAGuestThatFitsNowhereStaysOutside(t *testing.T) {
 // TestGuestsComeLast: whoever was let in has its turn before them, however old they are.
 func TestGuestsComeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
 		d.occupy("others", 4)
 		d.submit("stuck", 2, 9, "2500m")
 		d.want("stuck-0")
@@ -151,7 +151,7 @@ func TestGuestsComeLast(t *testing.T) {
 // TestWhatIsPromisedToOthersIsNotForGuests: only what stalled jobs were promised is.
 func TestWhatIsPromisedToOthersIsNotForGuests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
 		d.submit("stuck", 2, 9, "2")
 		d.want("stuck-0")
 		d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
@@ -227,7 +227,7 @@ func TestAGuestWithoutPodsIsTrusted(t *testing.T) {
 // TestGuestsMayNotEvict: they have not been let in.
 func TestGuestsMayNotEvict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate preempt", byPriority, inGangs, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate preempt", byPriority, inGangs, byOvercommit))
 		d.state.UpsertPriorityClass("high", 1000, false)
 		d.state.UpsertPriorityClass("low", 1, false)
 		d.occupy("low", 1)
@@ -278,7 +278,7 @@ func TestNoGuestsWhereTheyAreOff(t *testing.T) {
 func TestGuestsOfAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, plugin := range []config.TierPlugin{byCapacity, byProportion} {
-			d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, plugin))
+			d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, plugin))
 			d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Weight: 1, Capability: cores(5)})
 			d.submit("stuck", 2, 9, "2")
 			d.want("stuck-0")

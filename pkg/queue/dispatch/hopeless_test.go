@@ -22,7 +22,7 @@ const planCost = 10 * time.Millisecond
 
 // server leads turns one after the other, as a scheduler would: jobs whose names begin with "hopeless" are refused, others are placed.
 type server struct {
-	*desk
+	*fixture
 	// plans counts the plans that came to nothing, bound is when other jobs were placed.
 	plans int
 	bound map[string]time.Time
@@ -85,7 +85,7 @@ func (s *server) probe(name string) time.Duration {
 }
 
 func newServer(t *testing.T) *server {
-	return &server{desk: newDesk(t), bound: map[string]time.Time{}, refusal: dispatch.Refusal{Reason: noRoom}}
+	return &server{fixture: newFixture(t), bound: map[string]time.Time{}, refusal: dispatch.Refusal{Reason: noRoom}}
 }
 
 // asksApart makes the pods of hopeless jobs differ in what they ask for.
@@ -302,20 +302,20 @@ func TestWhatNamesSomethingMissingWaitsForThat(t *testing.T) {
 // TestWhatNamesSomethingMissingIsNotHelpedByRoomThatIsMadeMeanwhile: while it is found out that nothing else is missing, others end.
 func TestWhatNamesSomethingMissingIsNotHelpedByRoomThatIsMadeMeanwhile(t *testing.T) {
 	for name, tc := range map[string]struct {
-		meanwhile func(*desk)
+		meanwhile func(*fixture)
 		again     bool
 	}{
-		"a pod ends": {meanwhile: func(d *desk) {
+		"a pod ends": {meanwhile: func(d *fixture) {
 			other := memberOf("other", 0, "1")
 			other.Spec.NodeName = "node-0"
 			d.state.UpsertPod(other)
 			d.state.DeletePod(other.UID)
 		}},
-		"a volume comes": {meanwhile: func(d *desk) { d.state.Raise(model.StorageChanged) }, again: true},
+		"a volume comes": {meanwhile: func(d *fixture) { d.state.Raise(model.StorageChanged) }, again: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				pod := memberOf("a", 0, "1")
 				pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "typo"}}}}
 				d.state.UpsertPod(pod)

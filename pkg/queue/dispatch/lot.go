@@ -75,7 +75,7 @@ type lot struct {
 	helps model.Event
 	// reason is why the last plan for the lot did not hold; zero when there was none.
 	reason model.Reason
-	// checks is how often the lot is still to be tried again after an event, see settle.
+	// checks is how often the lot is still to be tried again after an event, see retryDelays.
 	checks int
 	// notBefore is when a lot that is parked or held is tried again though nothing happened; zero: never.
 	notBefore time.Time

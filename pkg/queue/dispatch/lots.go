@@ -135,11 +135,11 @@ func (s *lots) park(l *lot, reason model.Reason, missed bool) {
 	s.cfg.Recorder.Parked(reason.Kind)
 	s.backlog.setAside(l, parked, helpedBy(l.best()), s.cfg.Clock.Now())
 	if missed && !l.indexed() {
-		l.checks = len(settle)
+		l.checks = len(retryDelays)
 	}
 	if l.checks > 0 {
 		l.checks--
-		l.notBefore = s.cfg.Clock.Now().Add(settle[l.checks])
+		l.notBefore = s.cfg.Clock.Now().Add(retryDelays[l.checks])
 	}
 	s.give(l, reason)
 	s.lookout.expect(l)
@@ -170,7 +170,7 @@ func (s *lots) refuse(l *lot, t *turn, r Refusal) {
 		s.park(l, r.Reason, missed)
 		l.helps = helps
 		if r.Stale {
-			l.notBefore = s.cfg.Clock.Now().Add(settle[0])
+			l.notBefore = s.cfg.Clock.Now().Add(retryDelays[0])
 		} else if l.indexed() {
 			s.rooms.heed(l, r.Vetoes)
 		}
@@ -241,8 +241,8 @@ func (s *lots) revive(events model.Event) time.Duration {
 	s.backlog.beginPass()
 	s.countRoom()
 	s.newVictims.note(events, s.cfg.Policies.Book().Loosened(), s.cfg.Evicts)
-	h := happening{events: events, judged: s.rooms.judged, stir: s.newVictims.due(now), now: now}
-	if h.stir || s.lookout.due(h) {
+	h := happening{events: events, judged: s.rooms.judged, victims: s.newVictims.due(now), now: now}
+	if h.victims || s.lookout.due(h) {
 		s.lookAtAll(h)
 	}
 	wake := min(idleWait, s.lookout.next.Sub(now))

@@ -57,7 +57,7 @@ func sumOf(pods int, cpu string) resource.Vector {
 }
 
 // group adds a PodGroup without pods, which asks for so many cores.
-func (d *desk) group(job, queue string, size, age int, asks resource.Vector) {
+func (d *fixture) group(job, queue string, size, age int, asks resource.Vector) {
 	d.state.UpsertGroup(keyOf(job), &model.Group{
 		UID: types.UID(job), Queue: queue, MinMember: size, MinResources: asks, Phase: model.PhasePending,
 		Created: time.Now().Add(-time.Duration(age) * time.Minute),
@@ -65,7 +65,7 @@ func (d *desk) group(job, queue string, size, age int, asks resource.Vector) {
 }
 
 // pods adds the pods of a group.
-func (d *desk) pods(job string, size int, cpu string) {
+func (d *fixture) pods(job string, size int, cpu string) {
 	for i := range size {
 		d.state.UpsertPod(memberOf(job, i, cpu))
 	}
@@ -73,7 +73,7 @@ func (d *desk) pods(job string, size int, cpu string) {
 
 // run gives out turns until none comes: what fits the idle cores is placed, what does not is refused. It returns the
 // leads of turns that placed something, in order.
-func (d *desk) run() []types.UID {
+func (d *fixture) run() []types.UID {
 	d.t.Helper()
 	var leads []types.UID
 	for {
@@ -102,7 +102,7 @@ func (d *desk) run() []types.UID {
 	}
 }
 
-func (d *desk) admitted(jobs ...string) {
+func (d *fixture) admitted(jobs ...string) {
 	d.t.Helper()
 	synctest.Wait()
 	want := map[string]bool{}
@@ -119,7 +119,7 @@ func (d *desk) admitted(jobs ...string) {
 func TestJobsAreLetInAsThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// 8 cores, of which 8 may be promised: proportion allows no more.
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byProportion, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byProportion, byOvercommit))
 		d.group("first", "default", 2, 9, cores(5))
 		d.group("large", "default", 2, 8, cores(4))
 		d.group("small", "default", 2, 7, cores(3))
@@ -161,7 +161,7 @@ func TestWhoIsLetInMayComeFirst(t *testing.T) {
 // TestAJobIsLetInForWhatItCouldEvict: as soon as others hold it, whatever else happens.
 func TestAJobIsLetInForWhatItCouldEvict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate preempt", byPriority, inGangs, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate preempt", byPriority, inGangs, byOvercommit))
 		d.group("low", "default", 2, 9, cores(8))
 		d.admitted("low")
 		d.group("high", "default", 2, 8, cores(8))
@@ -180,7 +180,7 @@ func TestAJobIsLetInForWhatItCouldEvict(t *testing.T) {
 
 func TestAJobThatSaysNothingOfItsNeedsIsJudgedByItsPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
 		// A PodGroup that is there before its pods is let in, so that they are created.
 		d.pods("huge", 3, "4")
 		d.group("huge", "default", 3, 2, nil)
@@ -196,7 +196,7 @@ func TestAJobThatSaysNothingOfItsNeedsIsJudgedByItsPods(t *testing.T) {
 func TestWhatFitsOnNoNodeIsPromisedNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// 16 cores on two nodes, of which 19.2 may be promised.
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
 		d.addNode("node-1", "8")
 		d.pods("broad", 1, "12")
 		d.group("broad", "default", 1, 2, nil)
@@ -224,7 +224,7 @@ func TestAJobThatWaitedLongEnoughIsLetIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tiers := args("enqueue allocate backfill", bySLA("10m"))
 		tiers.Tiers = append(tiers.Tiers, config.Tier{Plugins: []config.TierPlugin{inGangs, byOvercommit}})
-		d := newDeskWith(t, tiers)
+		d := newFixtureWith(t, tiers)
 		d.group("huge", "default", 2, 0, cores(100))
 		time.Sleep(10*time.Minute - time.Second)
 		d.admitted()
@@ -235,7 +235,7 @@ func TestAJobThatWaitedLongEnoughIsLetIn(t *testing.T) {
 
 func TestAJobWithoutPodsGivesItsAdmissionBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
 		d.group("idle", "default", 2, 2, cores(8))
 		d.group("next", "default", 2, 1, cores(4))
 		d.admitted("idle")
@@ -259,7 +259,7 @@ func TestAJobWithoutPodsGivesItsAdmissionBack(t *testing.T) {
 
 func TestACompletedJobWhosePodsAreGoneClaimsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byProportion, byOvercommit))
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byProportion, byOvercommit))
 		d.state.UpsertGroup(keyOf("over"), &model.Group{
 			UID: "over", Queue: "default", MinMember: 2, MinResources: cores(8), Phase: model.PhaseCompleted, Created: time.Now(),
 		})
@@ -275,7 +275,7 @@ func TestACompletedJobWhosePodsAreGoneClaimsNothing(t *testing.T) {
 
 func TestWithoutEnqueueEveryoneIsLetIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("allocate backfill", byPriority, inGangs, byProportion, byOvercommit))
+		d := newFixtureWith(t, args("allocate backfill", byPriority, inGangs, byProportion, byOvercommit))
 		d.group("huge", "default", 2, 2, cores(100))
 		d.group("elsewhere", "nowhere", 2, 1, cores(1))
 		d.admitted("huge")
@@ -287,7 +287,7 @@ func TestWithoutEnqueueEveryoneIsLetIn(t *testing.T) {
 
 func TestQueuesTakeTurnsByWhatTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("allocate backfill", byPriority, inGangs, byProportion))
+		d := newFixtureWith(t, args("allocate backfill", byPriority, inGangs, byProportion))
 		d.state.UpsertQueue(&model.Queue{Name: "one", Weight: 1})
 		d.state.UpsertQueue(&model.Queue{Name: "three", Weight: 3})
 		for _, queue := range []string{"one", "three"} {
@@ -320,7 +320,7 @@ func TestQueuesTakeTurnsByWhatTheyAreDue(t *testing.T) {
 
 func TestAGangLargerThanItsQueuesDueStartsOnRoomThatNobodyElseCanUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("allocate backfill", byPriority, inGangs, byProportion))
+		d := newFixtureWith(t, args("allocate backfill", byPriority, inGangs, byProportion))
 		d.state.UpsertQueue(&model.Queue{Name: "a", Weight: 1})
 		d.state.UpsertQueue(&model.Queue{Name: "b", Weight: 1})
 		// Each needs 6 of 8 cores and is due 4.
@@ -339,7 +339,7 @@ func TestAGangLargerThanItsQueuesDueStartsOnRoomThatNobodyElseCanUse(t *testing.
 
 func TestALimitOfOneQueueHoldsUpNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("allocate backfill", byPriority, inGangs, byCapacity))
+		d := newFixtureWith(t, args("allocate backfill", byPriority, inGangs, byCapacity))
 		d.state.UpsertQueue(&model.Queue{Name: "tight", Priority: 9, Capability: cores(1)})
 		d.group("too-much", "tight", 2, 9, nil)
 		d.pods("too-much", 2, "1")
@@ -363,7 +363,7 @@ func TestALimitOfOneQueueHoldsUpNobodyElse(t *testing.T) {
 func TestALimitAboveTheQueueIsToldEvenIfTheNodesAreFullToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		byTree := config.TierPlugin{Name: config.PluginCapacity, Switches: map[config.Switch]bool{config.EnableHierarchy: true}}
-		d := newDeskWith(t, args("allocate backfill", byPriority, inGangs, byTree))
+		d := newFixtureWith(t, args("allocate backfill", byPriority, inGangs, byTree))
 		d.state.UpsertQueue(&model.Queue{Name: "root"})
 		d.state.UpsertQueue(&model.Queue{Name: "eng", Capability: cores(8)})
 		d.state.UpsertQueue(&model.Queue{Name: "dev", Parent: "eng"})
@@ -383,7 +383,7 @@ func TestALimitAboveTheQueueIsToldEvenIfTheNodesAreFullToo(t *testing.T) {
 
 func TestADeletedQueueStopsItsJobsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("enqueue allocate backfill", byPriority, inGangs, byProportion))
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byProportion))
 		d.state.UpsertQueue(&model.Queue{Name: "gone", Weight: 1, Created: epoch})
 		d.group("orphan", "gone", 9, 9, cores(9))
 		d.state.DeleteQueue("gone")
@@ -404,7 +404,7 @@ func TestADeletedQueueStopsItsJobsOnly(t *testing.T) {
 
 func TestPodsThatAskForNothingNeedBackfill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("allocate", byPriority, inGangs))
+		d := newFixtureWith(t, args("allocate", byPriority, inGangs))
 		p := memberOf("nothing", 0, "0")
 		p.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: "nothing", UID: "nothing"}
 		d.state.UpsertPod(p)

@@ -18,7 +18,7 @@ import (
 )
 
 // adopt begins to adopt the rules of other arguments, and returns what tells that they are in force.
-func (d *desk) adopt(args *config.BatchQueueArgs) <-chan bool {
+func (d *fixture) adopt(args *config.BatchQueueArgs) <-chan bool {
 	adopted := make(chan bool, 1)
 	rules := dispatch.Rules{Policies: policies(d.t, args), AdmissionTimeout: patience, StalledAfter: stalledAfter}
 	go func() {
@@ -31,7 +31,7 @@ func (d *desk) adopt(args *config.BatchQueueArgs) <-chan bool {
 }
 
 // important makes a job more important than others for those who ask.
-func (d *desk) important(job string) {
+func (d *fixture) important(job string) {
 	d.state.UpsertPriorityClass("high", 100, false)
 	group := *d.state.Job(keyOf(job)).Group
 	group.PriorityClass = "high"
@@ -40,7 +40,7 @@ func (d *desk) important(job string) {
 
 func TestOtherRulesAreInForceFromTheNextTurnOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("allocate", inGangs))
+		d := newFixtureWith(t, args("allocate", inGangs))
 		d.submit("first", 2, 9, "1")
 		d.submit("old", 1, 5, "1")
 		d.submit("important", 1, 1, "1")
@@ -63,7 +63,7 @@ func TestOtherRulesAreInForceFromTheNextTurnOn(t *testing.T) {
 
 func TestOtherRulesAreInForceAtOnceBetweenTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskWith(t, args("allocate", inGangs))
+		d := newFixtureWith(t, args("allocate", inGangs))
 		// A best-effort pod waits as long as no action places such pods.
 		d.submit("loose", 1, 1, "0")
 		d.want()
@@ -82,7 +82,7 @@ func TestOtherRulesAreInForceAtOnceBetweenTurns(t *testing.T) {
 func TestWhatWasFoundOutByOldRulesIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inBounds := config.TierPlugin{Name: config.PluginOvercommit}
-		d := newDeskWith(t, args("enqueue allocate", byPriority, inGangs, inBounds))
+		d := newFixtureWith(t, args("enqueue allocate", byPriority, inGangs, inBounds))
 		d.submit("small", 2, 9, "4")
 		d.want("small-0")
 		// A PodGroup that comes before its pods would be let in unseen.
@@ -114,7 +114,7 @@ func TestWhatWasFoundOutByOldRulesIsForgotten(t *testing.T) {
 
 func TestRulesThatNobodyWaitsForAnyMoreAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.submit("job", 1, 1, "1")
 		d.want("job-0")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -136,7 +136,7 @@ func TestRulesThatNobodyWaitsForAnyMoreAreDropped(t *testing.T) {
 // TestAJobWhosePodIsAwayIsNotForgottenByNewRules: nobody tells of the pod of a refused binding any more.
 func TestAJobWhosePodIsAwayIsNotForgottenByNewRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.Between()
 		d.submit("a", 1, 1, "1")
 		d.want("a-0")

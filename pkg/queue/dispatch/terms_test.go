@@ -15,7 +15,7 @@ import (
 )
 
 // broken submits a gang of three of which some members hold nodes; lost: it was whole, and has lost members since. Nobody waits for a node.
-func (d *desk) broken(job string, placed int, lost bool, terms model.Terms) {
+func (d *fixture) broken(job string, placed int, lost bool, terms model.Terms) {
 	d.say(job, terms)
 	if lost {
 		for i := range 3 {
@@ -34,7 +34,7 @@ func (d *desk) broken(job string, placed int, lost bool, terms model.Terms) {
 }
 
 // say has the PodGroup of a gang of three say how long it may be broken.
-func (d *desk) say(job string, terms model.Terms) {
+func (d *fixture) say(job string, terms model.Terms) {
 	d.state.UpsertGroup(keyOf(job), &model.Group{UID: types.UID(job), Queue: model.DefaultQueue, MinMember: 3, Created: epoch, Terms: terms})
 }
 
@@ -60,7 +60,7 @@ func TestAPodGroupSaysHowLongItsGangMayBeBroken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newFixture(t)
 				d.broken("job", 2, tc.lost, tc.said)
 				if tc.after == 0 {
 					time.Sleep(10 * brokenTimeout)
@@ -79,7 +79,7 @@ func TestAPodGroupSaysHowLongItsGangMayBeBroken(t *testing.T) {
 // TestWhatAPodGroupSaysOfItsGangCountsAtOnce: it is warned again of another time.
 func TestWhatAPodGroupSaysOfItsGangCountsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.broken("job", 2, true, model.Terms{})
 		time.Sleep(4 * time.Minute)
 		d.wantWarned("job lost 2m30s of 5m0s")
@@ -117,7 +117,7 @@ func TestAReleaseThatNeverComesIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		args := plain()
 		args.ReleaseLost = true
-		d := newDeskWith(t, args)
+		d := newFixtureWith(t, args)
 		d.broken("for ever", 2, true, model.Terms{BrokenTimeout: model.Say[time.Duration](0)})
 		d.wantWarned()
 	})

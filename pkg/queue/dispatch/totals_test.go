@@ -17,7 +17,7 @@ import (
 )
 
 // wantTotals compares the seconds for which gangs were half placed, and had lost members, and what they held meanwhile in core-seconds.
-func (d *desk) wantTotals(half, lost, cores float64) {
+func (d *fixture) wantTotals(half, lost, cores float64) {
 	d.t.Helper()
 	synctest.Wait()
 	got := d.View().BrokenTotals()
@@ -31,7 +31,7 @@ func (d *desk) wantTotals(half, lost, cores float64) {
 }
 
 // wantWhole takes who was told to be whole again since the last call.
-func (d *desk) wantWhole(jobs ...string) {
+func (d *fixture) wantWhole(jobs ...string) {
 	d.t.Helper()
 	synctest.Wait()
 	d.mu.Lock()
@@ -45,7 +45,7 @@ func (d *desk) wantWhole(jobs ...string) {
 // TestWhatBrokenGangsCostIsCounted: also while they are broken, and by what each of them holds.
 func TestWhatBrokenGangsCostIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.wantTotals(0, 0, 0)
 		d.broken("half", 1, false, model.Terms{})
 		time.Sleep(10 * time.Second)
@@ -69,7 +69,7 @@ func TestWhatBrokenGangsCostIsCounted(t *testing.T) {
 // TestAGangThatStartsIsNotToldToBeWholeAgain: nor one that is deleted.
 func TestAGangThatStartsIsNotToldToBeWholeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newFixture(t)
 		d.broken("starts", 1, false, model.Terms{})
 		time.Sleep(10 * time.Millisecond)
 		d.bind("starts", 1)

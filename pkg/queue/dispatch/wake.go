@@ -13,9 +13,9 @@ import (
 // what happens on nodes that do not take a shape, or leave too few places for it, wakes nobody. A lot that is refused though the count
 // says that there is room is doubted from then on: it has its turns within an allowance.
 
-// settle are the delays after an event at which a lot that goes by more than nodes, and still does not fit, is tried again. The model
+// retryDelays are the delays after an event at which a lot that goes by more than nodes, and still does not fit, is tried again. The model
 // and the scheduler's cache learn of an event independently: a plan can be made with a cache that does not have it yet.
-var settle = []time.Duration{time.Second, 100 * time.Millisecond}
+var retryDelays = []time.Duration{time.Second, 100 * time.Millisecond}
 
 // sweepAfter is after how long without a turn a parked lot has one though nothing happened. A job that is placed by it shows that
 // something was missed.
@@ -31,9 +31,9 @@ const (
 // happening is what happened since lots were last looked at.
 type happening struct {
 	events model.Event
-	// judged: anything about any node may have changed. Stir: there may be new victims.
-	judged, stir bool
-	now          time.Time
+	// judged: anything about any node may have changed. Victims: there may be new ones.
+	judged, victims bool
+	now             time.Time
 }
 
 // wakes reports whether it may have helped a lot that is set aside, and if so whether it surely did.
@@ -46,9 +46,9 @@ func (h happening) wakes(l *lot) (wakes, surely bool) {
 	case happened&certain != 0:
 		return true, true
 	case happened != 0 && l.lacks() == 0:
-		l.checks = len(settle)
+		l.checks = len(retryDelays)
 		return true, false
-	case h.stir && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(h.now):
+	case h.victims && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(h.now):
 		return true, false
 	case l.stage == parked && h.now.Sub(l.refusedAt) >= sweepAfter:
 		l.swept = true

@@ -45,8 +45,8 @@ func path(t *rapid.T) hdrf.Path {
 	return p
 }
 
-// changes are the changes of a tree and its twin.
-func changes(tree *hdrf.Tree, w *twin) map[string]func(*rapid.T) {
+// changes are the changes of a tree and its reference.
+func changes(tree *hdrf.Tree, w *reference) map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"SetTotal": func(t *rapid.T) {
 			w.total = vector(t, "total", 30)
@@ -72,7 +72,7 @@ func changes(tree *hdrf.Tree, w *twin) map[string]func(*rapid.T) {
 	}
 }
 
-func setJob(t *rapid.T, tree *hdrf.Tree, w *twin) {
+func setJob(t *rapid.T, tree *hdrf.Tree, w *reference) {
 	key := rapid.SampledFrom(keys).Draw(t, "job")
 	c := claim{queue: rapid.SampledFrom(queues).Draw(t, "queue"), allocated: vector(t, "allocated", 5)}
 	c.request = c.allocated.Clone()
@@ -86,7 +86,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) 
 
 func TestSharesAreThoseOfTheFormulasAfterAnyChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tree, w := hdrf.New(), &twin{jobs: map[string]claim{}}
+		tree, w := hdrf.New(), &reference{jobs: map[string]claim{}}
 		actions := changes(tree, w)
 		actions[""] = func(t *rapid.T) {
 			if rapid.IntRange(0, 2).Draw(t, "looked at") == 0 {
@@ -120,7 +120,7 @@ func TestSharesAreThoseOfTheFormulasAfterAnyChanges(t *testing.T) {
 }
 
 // compare is QueueOrder of the reference on given shares; of equal queues the one with the shorter path goes first.
-func (w *twin) compare(branches map[string]hdrf.Branch, x, y string) int {
+func (w *reference) compare(branches map[string]hdrf.Branch, x, y string) int {
 	p, q := w.paths[x].Names, w.paths[y].Names
 	for level := 2; level <= min(len(p), len(q)); level++ {
 		a, b := branches["/"+strings.Join(p[1:level], "/")], branches["/"+strings.Join(q[1:level], "/")]
@@ -138,7 +138,7 @@ func (w *twin) compare(branches map[string]hdrf.Branch, x, y string) int {
 
 func TestQueuesHaveOneOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tree, w := hdrf.New(), &twin{jobs: map[string]claim{}}
+		tree, w := hdrf.New(), &reference{jobs: map[string]claim{}}
 		actions := changes(tree, w)
 		actions[""] = func(t *rapid.T) {
 			// The name stands for whatever decides between equal queues.
@@ -162,7 +162,7 @@ func TestQueuesHaveOneOrder(t *testing.T) {
 
 func TestAddingAndRemovingAJobChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tree, w := hdrf.New(), &twin{jobs: map[string]claim{}}
+		tree, w := hdrf.New(), &reference{jobs: map[string]claim{}}
 		actions := changes(tree, w)
 		actions["visit"] = func(t *rapid.T) {
 			before := fmt.Sprint(tree.Branches())
@@ -181,7 +181,7 @@ func TestAddingAndRemovingAJobChangesNothing(t *testing.T) {
 
 func TestACloneIsATreeOfItsOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tree, w := hdrf.New(), &twin{jobs: map[string]claim{}}
+		tree, w := hdrf.New(), &reference{jobs: map[string]claim{}}
 		actions := changes(tree, w)
 		actions["clone"] = func(t *rapid.T) {
 			look := func(tree *hdrf.Tree) string {

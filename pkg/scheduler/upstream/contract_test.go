@@ -213,7 +213,7 @@ func TestEveryMethodOfWhatIsWrappedIsDecidedOn(t *testing.T) {
 		of           reflect.Type
 	}{
 		{"prequeue", "prequeue", reflect.TypeFor[queue.SchedulingQueue]()},
-		{switchFiles, "Switch", reflect.TypeFor[framework.Framework]()},
+		{switchFiles, "ReloadableFramework", reflect.TypeFor[framework.Framework]()},
 		{"../app", "recording", reflect.TypeFor[framework.Framework]()},
 		{"../../plugins/gangpreemption", "GangPreemption", reflect.TypeFor[preemption.Interface]()},
 	} {

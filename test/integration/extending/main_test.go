@@ -71,7 +71,7 @@ func play(t *testing.T, conf, world string) (map[string]string, error) {
 		return nil, err
 	}
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(-1)))
-	r, err := simulate.Run(klog.NewContext(t.Context(), logger), objects, simulate.Options{Config: c, Now: noon, Outside: own})
+	r, err := simulate.Run(klog.NewContext(t.Context(), logger), objects, simulate.Options{Config: c, Now: noon, Extensions: own})
 	if err != nil {
 		return nil, err
 	}

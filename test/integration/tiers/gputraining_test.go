@@ -40,7 +40,7 @@ func TestGPUTraining(t *testing.T) {
 }
 
 // team creates a queue of a team, below that of a company which may hold so many GPUs and has the nodes of the group a100.
-func (s *stage) team(name, gpus string) {
+func (s *fixture) team(name, gpus string) {
 	s.t.Helper()
 	s.queue(name+"-company", volcano.QueueSpec{
 		Capability: corev1.ResourceList{gpu: resource.MustParse(gpus)},
@@ -67,7 +67,7 @@ var sla = decision{
 	plugin:  "sla",
 	seen:    "a gang above the limit of its queue that may wait for a second is let in after that, and the one that says nothing is not",
 	without: "neither is let in",
-	play: func(s *stage) {
+	play: func(s *fixture) {
 		s.team("team", "4")
 		patient := of("team", needingGPUs("8", job("patient", 2, 2, "1", limited("4", gpu))))
 		s.waits(patient, model.NotAdmitted)
@@ -85,7 +85,7 @@ var teams = []decision{
 		plugin:  "capacity",
 		seen:    "a team gets nothing while another one below the same queue holds all that this may hold; a third one elsewhere does",
 		without: "all three run: there are 32 GPUs",
-		play: func(s *stage) {
+		play: func(s *fixture) {
 			s.team("left", "8")
 			s.queue("right", volcano.QueueSpec{Parent: "left-company"})
 			s.team("elsewhere", "8")
@@ -98,7 +98,7 @@ var teams = []decision{
 		plugin:  "nodegroup",
 		seen:    "the pods of a team, by the queue above it, may use the nodes of its group only; those of others only nodes without a group",
 		without: "both run where they are told to",
-		play: func(s *stage) {
+		play: func(s *fixture) {
 			s.team("team", "8")
 			s.waits(of("team", job("strayed", 1, 1, "1", on(one))), model.NotEnoughResources)
 			s.waits(job("intruder", 1, 1, "1", on("a100-0000")), model.NotEnoughResources)
@@ -114,7 +114,7 @@ var placement = []decision{
 		plugin:  "binpack",
 		seen:    "a pod with a GPU goes to the node of which GPUs are in use, one without to the node of which cores are",
 		without: "each goes to the node that has more left",
-		play: func(s *stage) {
+		play: func(s *fixture) {
 			s.team("team", "8")
 			s.hold("cores", "a100-0001", "12")
 			s.hold("gpus", "a100-0003", "100m", limited("4", gpu))
@@ -126,7 +126,7 @@ var placement = []decision{
 		plugin:  "task-topology",
 		seen:    "each of two servers that want to be apart has two of their four workers beside it",
 		without: "all six are on one node, as those of a job without the annotations are",
-		play: func(s *stage) {
+		play: func(s *fixture) {
 			g := env.Gang{Name: "plain", Min: 6, Size: 6, CPU: "1", Pod: func(i int, p *corev1.Pod) {
 				selected("pool", "cpu")(p)
 				p.Annotations[model.RoleKey] = map[bool]string{true: "ps", false: "worker"}[i < 2]
@@ -150,7 +150,7 @@ var placement = []decision{
 		plugin:  "network-topology-aware",
 		seen:    "with a free node under each of two switches, a gang of two that wants to be under one waits, and one that would like to runs",
 		without: "the first one runs",
-		play: func(s *stage) {
+		play: func(s *fixture) {
 			s.team("team", "32")
 			s.hold("left", "a100-0000", "1", limited("8", gpu))
 			s.hold("right", "a100-0002", "1", limited("8", gpu))
@@ -169,7 +169,7 @@ var placement = []decision{
 		plugin:  "numa-aware",
 		seen:    "with a CPU left on each of two NUMA nodes, a pod that wants two together waits, and one that takes any runs",
 		without: "both run",
-		play: func(s *stage) {
+		play: func(s *fixture) {
 			together := annotated(model.NUMAPolicyAnnotation, "single-numa-node")
 			guaranteed := func(cpu string) func(*corev1.Pod) {
 				return func(p *corev1.Pod) {
@@ -186,7 +186,7 @@ var placement = []decision{
 		plugin:  "deviceshare",
 		seen:    "with 3000 MB left on each of two cards, a pod that wants 5000 of one waits, and one that wants 3000 gets them",
 		without: "the first one runs: the node has 6000 left",
-		play: func(s *stage) {
+		play: func(s *fixture) {
 			megabytes := func(n string) func(*corev1.Pod) {
 				return func(p *corev1.Pod) {
 					limited(n, "volcano.sh/vgpu-memory")(p)
@@ -208,7 +208,7 @@ var placement = []decision{
 }
 
 // connect puts the nodes of the group a100 below two switches.
-func (s *stage) connect() {
+func (s *fixture) connect() {
 	s.t.Helper()
 	for i := range 2 {
 		leaf := &topology.HyperNode{ObjectMeta: metav1.ObjectMeta{Name: "s" + strconv.Itoa(i)}, Spec: topology.HyperNodeSpec{Tier: 1}}
@@ -224,7 +224,7 @@ func (s *stage) connect() {
 }
 
 // exportNUMA tells of a node of eight CPUs that they are on two NUMA nodes, as the exporter does.
-func (s *stage) exportNUMA(node string) {
+func (s *fixture) exportNUMA(node string) {
 	s.t.Helper()
 	told := &nodeinfo.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: nodeinfo.NumatopoSpec{
 		Policies:   map[nodeinfo.PolicyName]string{nodeinfo.CPUManagerPolicy: "static", nodeinfo.TopologyManagerPolicy: "single-numa-node"},
@@ -239,7 +239,7 @@ func (s *stage) exportNUMA(node string) {
 }
 
 // register tells of a node's cards, as the device plugin does.
-func (s *stage) register(node, cards string) {
+func (s *fixture) register(node, cards string) {
 	s.t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"volcano.sh/node-vgpu-register": %q}}}`, cards)
 	_, err := s.Kube.CoreV1().Nodes().Patch(s.t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})

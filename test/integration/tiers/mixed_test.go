@@ -41,13 +41,13 @@ func TestMixed(t *testing.T) {
 			plugin:  "cdp",
 			seen:    "a pod that was scheduled just now and says that this protects it stays, and the other one makes way",
 			without: "the younger one makes way",
-			play:    func(s *stage) { s.protects(annotated(model.CooldownKey, "10m"), nil) },
+			play:    func(s *fixture) { s.protects(annotated(model.CooldownKey, "10m"), nil) },
 		},
 		{
 			plugin:  "pdb",
 			seen:    "a pod that a disruption budget does not let go stays, and the other one makes way",
 			without: "the younger one is to make way, and the API server refuses that",
-			play: func(s *stage) {
+			play: func(s *fixture) {
 				s.protects(labelled("app", "web"), func() { s.budget("web", map[string]string{"app": "web"}) })
 			},
 		},
@@ -57,7 +57,7 @@ func TestMixed(t *testing.T) {
 			plugin:  "proportion",
 			seen:    "a job above the limit of its queue is not let in, and the same one in another queue runs",
 			without: "both run",
-			play: func(s *stage) {
+			play: func(s *fixture) {
 				s.queue("small", volcano.QueueSpec{Capability: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}})
 				s.waits(of("small", needing("4", job("large", 1, 1, "4"))), model.NotAdmitted)
 				s.runs(needing("4", job("same", 1, 1, "4")), 1)
@@ -77,7 +77,7 @@ var tdm = decision{
 	plugin:  "tdm",
 	seen:    "a pod that may be evicted goes to the node whose zone is in its window, and waits for one whose zone is not; one that may not waits for both",
 	without: "all run on the nodes that they ask for",
-	play: func(s *stage) {
+	play: func(s *fixture) {
 		guest := annotated(model.RevocableZoneKey, "*")
 		s.expect("guest", s.runs(job("guest", 1, 1, "1", guest), 1), "night-0000")
 		s.waits(job("early", 1, 1, "1", guest, on("lunch-0000")), model.NotEnoughResources)
@@ -90,7 +90,7 @@ var strategies = decision{
 	seen: "a pod without GPUs goes to a node without any though that with GPUs is emptier; one that leaves less than a core for each " +
 		"idle GPU waits, and the same one with a GPU runs",
 	without: "the first one goes to the node with GPUs, and all run",
-	play: func(s *stage) {
+	play: func(s *fixture) {
 		s.hold("busy", two, "4")
 		s.hold("also", one, "2")
 		s.expect("plain", s.runs(job("plain", 1, 1, "1"), 1), one)
@@ -104,7 +104,7 @@ var extender = decision{
 	seen: "a pod without a licence for the node that it prefers goes to another one, and one with a licence does not; a job that the " +
 		"server withholds waits",
 	without: "both are on the node that they prefer, and the job runs",
-	play: func(s *stage) {
+	play: func(s *fixture) {
 		s.expect("unlicensed", s.runs(job("unlicensed", 1, 1, "1", labelled("licence", "none"), prefers(one)), 1), two)
 		s.expect("licensed", s.runs(job("licensed", 1, 1, "1", labelled("licence", "site"), prefers(one)), 1), one)
 		s.waits(job("withheld", 1, 1, "1"), model.Withheld)
@@ -143,7 +143,7 @@ type question struct {
 }
 
 // budget creates a disruption budget that lets no pod with these labels go, and waits until it counts one.
-func (s *stage) budget(name string, of map[string]string) {
+func (s *fixture) budget(name string, of map[string]string) {
 	s.t.Helper()
 	budgets := s.Kube.PolicyV1().PodDisruptionBudgets(env.Namespace)
 	_, err := budgets.Create(s.t.Context(), &policyv1.PodDisruptionBudget{

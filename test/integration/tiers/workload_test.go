@@ -89,7 +89,7 @@ func limited(amount string, names ...corev1.ResourceName) func(*corev1.Pod) {
 }
 
 // hold has a pod of somebody else's take up part of a node, and waits until it runs.
-func (s *stage) hold(name, node, cpu string, changes ...func(*corev1.Pod)) {
+func (s *fixture) hold(name, node, cpu string, changes ...func(*corev1.Pod)) {
 	s.t.Helper()
 	p := env.Pod(name, cpu)
 	p.Labels = map[string]string{env.GroupLabel: name}
@@ -108,7 +108,7 @@ func (s *stage) hold(name, node, cpu string, changes ...func(*corev1.Pod)) {
 
 // release deletes pods, and waits until they are gone. They go at once: while they terminate, whoever has a turn when the room
 // comes free gets it.
-func (s *stage) release(names ...string) {
+func (s *fixture) release(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
 		s.must(s.Kube.CoreV1().Pods(env.Namespace).DeleteCollection(s.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)},
@@ -119,7 +119,7 @@ func (s *stage) release(names ...string) {
 	}
 }
 
-func (s *stage) gone(selector labels.Selector) {
+func (s *fixture) gone(selector labels.Selector) {
 	s.t.Helper()
 	env.Eventually(s.t, patience, func() string {
 		pods, err := s.Pods.List(selector)
@@ -131,7 +131,7 @@ func (s *stage) gone(selector labels.Selector) {
 }
 
 // queue creates a queue, with a weight of 1 if it has none.
-func (s *stage) queue(name string, spec volcano.QueueSpec) {
+func (s *fixture) queue(name string, spec volcano.QueueSpec) {
 	s.t.Helper()
 	spec.Weight = max(1, spec.Weight)
 	_, err := s.Volcano.SchedulingV1beta1().Queues().Create(s.t.Context(),
@@ -140,14 +140,14 @@ func (s *stage) queue(name string, spec volcano.QueueSpec) {
 }
 
 // runs creates a job, and waits until so many of its pods have nodes: their names, sorted.
-func (s *stage) runs(g env.Gang, want int) []string {
+func (s *fixture) runs(g env.Gang, want int) []string {
 	s.t.Helper()
 	s.Create(s.t, g)
 	return s.nodes(g.Name, want)
 }
 
 // nodes waits until so many pods of a job have nodes: their names, sorted.
-func (s *stage) nodes(name string, want int) []string {
+func (s *fixture) nodes(name string, want int) []string {
 	s.t.Helper()
 	env.Eventually(s.t, patience, s.AllBound(s.t, name, want))
 	var nodes []string
@@ -161,14 +161,14 @@ func (s *stage) nodes(name string, want int) []string {
 }
 
 // waits creates a job, and waits until its PodGroup says that it has to wait for this reason.
-func (s *stage) waits(g env.Gang, reason model.ReasonKind) {
+func (s *fixture) waits(g env.Gang, reason model.ReasonKind) {
 	s.t.Helper()
 	s.Create(s.t, g)
 	env.Eventually(s.t, patience, s.Waits(s.t, g.Name, reason))
 }
 
 // phase waits until a PodGroup has a phase.
-func (s *stage) phase(name string, want volcano.PodGroupPhase) {
+func (s *fixture) phase(name string, want volcano.PodGroupPhase) {
 	s.t.Helper()
 	env.Eventually(s.t, patience, func() string {
 		if got := s.PodGroup(s.t, name).Status.Phase; got != want {
@@ -179,7 +179,7 @@ func (s *stage) phase(name string, want volcano.PodGroupPhase) {
 }
 
 // expect compares where the pods of a job are with where they should be.
-func (s *stage) expect(name string, got []string, want ...string) {
+func (s *fixture) expect(name string, got []string, want ...string) {
 	s.t.Helper()
 	if !slices.Equal(got, want) {
 		s.t.Errorf("the pods of %s are on %q, want %q", name, got, want)

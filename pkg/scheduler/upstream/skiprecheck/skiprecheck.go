@@ -24,7 +24,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
-// Install has the cycles of a scheduler that does not run yet take the shortcut.
+// Install has the cycles of a scheduler that does not run yet skip it.
 func Install(c *core.Core, sched *scheduler.Scheduler) {
 	sched.SchedulePod = around(sched.SchedulePod, func(f framework.Framework, uid types.UID) bool {
 		return c.Dispatcher.SkipsRecheck(uid) && readsTermsOnlyThere(f)

@@ -55,23 +55,23 @@ func in(conf, actions string) string {
 	return fmt.Sprintf("actions: %q\ntiers:%s", actions, tiers)
 }
 
-// stage is a cluster on which scenes are played one after another.
-type stage struct {
+// fixture is a cluster on which scenes are played one after another.
+type fixture struct {
 	*env.Env
 	witness *witness
 }
 
-// open starts a cluster of nodes with four cores each. The test runs beside others; scenes on one stage do not.
-func open(t *testing.T, nodes int) *stage {
+// open starts a cluster of nodes with four cores each. The test runs beside others; scenes on one fixture do not.
+func open(t *testing.T, nodes int) *fixture {
 	t.Helper()
 	t.Parallel()
 	w := newWitness()
-	return &stage{Env: env.New(t, localcluster.Options{Nodes: nodes, Shapes: []string{"cpu=4,memory=64Gi"}}, w.see), witness: w}
+	return &fixture{Env: env.New(t, localcluster.Options{Nodes: nodes, Shapes: []string{"cpu=4,memory=64Gi"}}, w.see), witness: w}
 }
 
-// scene is one scenario: a cleared stage with a scheduler of its own.
+// scene is one scenario: a cleared fixture with a scheduler of its own.
 type scene struct {
-	*stage
+	*fixture
 	t *testing.T
 	// stop ends the scheduler.
 	stop    func()
@@ -81,10 +81,10 @@ type scene struct {
 
 // play begins a scene. Queues may take back at once what was taken from them, so that nothing but the decisions
 // themselves ends a circle of evictions.
-func (st *stage) play(t *testing.T, conf string, changes ...func(*config.ReclaimArgs)) *scene {
+func (st *fixture) play(t *testing.T, conf string, changes ...func(*config.ReclaimArgs)) *scene {
 	t.Helper()
 	st.clear(t)
-	s := &scene{stage: st, t: t, conf: conf}
+	s := &scene{fixture: st, t: t, conf: conf}
 	for _, change := range append([]func(*config.ReclaimArgs){func(a *config.ReclaimArgs) { a.QueueCooldown.Duration = 0 }}, changes...) {
 		s.changes = append(s.changes, env.Evictions(change))
 	}
@@ -92,7 +92,7 @@ func (st *stage) play(t *testing.T, conf string, changes ...func(*config.Reclaim
 	return s
 }
 
-// single begins a scene on a stage of its own.
+// single begins a scene on a fixture of its own.
 func single(t *testing.T, nodes int, conf string, changes ...func(*config.ReclaimArgs)) *scene {
 	t.Helper()
 	return open(t, nodes).play(t, conf, changes...)
@@ -102,7 +102,7 @@ func single(t *testing.T, nodes int, conf string, changes ...func(*config.Reclai
 func (s *scene) start() { s.stop = s.StartSchedulerWith(s.t, s.conf, s.changes...) }
 
 // clear removes what the scene before has left. Its scheduler has ended.
-func (st *stage) clear(t *testing.T) {
+func (st *fixture) clear(t *testing.T) {
 	t.Helper()
 	all := metav1.ListOptions{}
 	volcanos := st.Volcano.SchedulingV1beta1()
@@ -135,7 +135,7 @@ func (st *stage) clear(t *testing.T) {
 }
 
 // erase removes a pod whatever holds it.
-func (st *stage) erase(t *testing.T, p *corev1.Pod) {
+func (st *fixture) erase(t *testing.T, p *corev1.Pod) {
 	t.Helper()
 	st.witness.forgive(p)
 	pods := st.Kube.CoreV1().Pods(p.Namespace)

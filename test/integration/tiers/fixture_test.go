@@ -38,20 +38,20 @@ type decision struct {
 	plugin string
 	// seen is what can be seen of it, and without what would be seen if the plugin were not in the file.
 	seen, without string
-	play          func(*stage)
+	play          func(*fixture)
 }
 
-// stage is a cluster on which the decisions of one file are played one after another.
-type stage struct {
+// fixture is a cluster on which the decisions of one file are played one after another.
+type fixture struct {
 	*env.Env
 	t *testing.T
 }
 
 // open starts a cluster. The test runs beside those of other files.
-func open(t *testing.T, o localcluster.Options) *stage {
+func open(t *testing.T, o localcluster.Options) *fixture {
 	t.Helper()
 	t.Parallel()
-	s := &stage{Env: env.New(t, o), t: t}
+	s := &fixture{Env: env.New(t, o), t: t}
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgent}, Value: 1000}
 	if _, err := s.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func open(t *testing.T, o localcluster.Options) *stage {
 }
 
 // run runs the program by a file, in which each of the replaced texts stands once, and plays what its plugins decide.
-func (s *stage) run(name string, decisions []decision, replaced ...string) {
+func (s *fixture) run(name string, decisions []decision, replaced ...string) {
 	s.t.Helper()
 	data, err := manifests.All.ReadFile("volcano/" + name)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *stage) run(name string, decisions []decision, replaced ...string) {
 	for _, d := range decisions {
 		s.t.Run(d.plugin, func(t *testing.T) {
 			t.Logf("%s\nwithout it: %s", d.seen, d.without)
-			of := &stage{Env: s.Env, t: t}
+			of := &fixture{Env: s.Env, t: t}
 			defer of.clear()
 			d.play(of)
 		})
@@ -85,7 +85,7 @@ func (s *stage) run(name string, decisions []decision, replaced ...string) {
 }
 
 // complete checks that there is a decision of each plugin that a file names, in the order of the file.
-func (s *stage) complete(conf string, decisions []decision) {
+func (s *fixture) complete(conf string, decisions []decision) {
 	s.t.Helper()
 	args, err := schedulerconf.Parse([]byte(conf))
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *stage) complete(conf string, decisions []decision) {
 }
 
 // start runs the program with the shipped configuration and a volcano-scheduler.conf.
-func (s *stage) start(conf string) {
+func (s *fixture) start(conf string) {
 	s.t.Helper()
 	binary, err := schedulerprocess.Build(s.t.Context(), s.t.TempDir())
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *stage) start(conf string) {
 }
 
 // clear removes what a decision has left.
-func (s *stage) clear() {
+func (s *fixture) clear() {
 	ctx, all := s.t.Context(), metav1.ListOptions{}
 	queues := s.Volcano.SchedulingV1beta1().Queues()
 	if s.t.Failed() {
@@ -154,7 +154,7 @@ func (s *stage) clear() {
 	s.gone(labels.Everything())
 }
 
-func (s *stage) must(err error) {
+func (s *fixture) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -162,7 +162,7 @@ func (s *stage) must(err error) {
 }
 
 // reasons tells where pods are and why PodGroups wait, for whoever reads a failure.
-func (s *stage) reasons() string {
+func (s *fixture) reasons() string {
 	var b strings.Builder
 	groups, err := s.Volcano.SchedulingV1beta1().PodGroups(env.Namespace).List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)

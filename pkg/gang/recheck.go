@@ -80,7 +80,7 @@ func (c *class) reconsider(ctx context.Context, added []planned) error {
 	if err := c.recount(ctx); err != nil || c.dismissed() {
 		return err
 	}
-	nodes := c.stirred(added)
+	nodes := c.reached(added)
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -122,9 +122,9 @@ func (c *class) reconsider(ctx context.Context, added []planned) error {
 	return nil
 }
 
-// stirred returns the nodes on which the pods that were planned may have changed the verdict.
-func (c *class) stirred(added []planned) []int {
-	s := c.stir(added)
+// reached returns the nodes on which the pods that were planned may have changed the verdict.
+func (c *class) reached(added []planned) []int {
+	s := c.reach(added)
 	var nodes []int
 	for _, list := range []map[int]*candidate{c.entries, c.deferred} {
 		for node, e := range list {
@@ -136,19 +136,19 @@ func (c *class) stirred(added []planned) []int {
 	return nodes
 }
 
-// stir says which nodes planned pods are on, and which values of topology keys these nodes have, if not all of the cluster matters.
-type stir struct {
+// reach says which nodes planned pods are on, and which values of topology keys these nodes have, if not all of the cluster matters.
+type reach struct {
 	all    bool
 	nodes  map[int]bool
 	values map[string]map[string]bool
 }
 
-// stir finds out how far pods that were planned reach: to nodes that have them, and where one is the first of its class at a value of a
+// reach finds out how far pods that were planned reach: to nodes that have them, and where one is the first of its class at a value of a
 // topology key that a term is about, the class's own or that pod's, to nodes that have that value, too. With the first of a class
 // anywhere, the exception ends by which required affinity allows any node to the first pod of a group. How a new pod changes the least
 // number of pods by which spread constraints judge is for the filter to say.
-func (c *class) stir(added []planned) stir {
-	s := stir{
+func (c *class) reach(added []planned) reach {
+	s := reach{
 		all:    c.upset || len(added) > 0 && (dependence(c.state)&OnPodsElsewhere != 0 || c.spreads()),
 		nodes:  map[int]bool{},
 		values: map[string]map[string]bool{},
@@ -189,7 +189,7 @@ func terms(lists ...[]fwk.AffinityTerm) iter.Seq[*fwk.AffinityTerm] {
 }
 
 // reaches reports whether the pods may make a difference to a node.
-func (s stir) reaches(e *candidate) bool {
+func (s reach) reaches(e *candidate) bool {
 	if s.all || s.nodes[e.node] {
 		return true
 	}

@@ -31,9 +31,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
 
-// desk is a writer on a cluster whose objects come back through the informers, so that what it has written is not to be
+// fixture is a writer on a cluster whose objects come back through the informers, so that what it has written is not to be
 // written again. Tests run in a synctest bubble, where time passes only while everything waits.
-type desk struct {
+type fixture struct {
 	t *testing.T
 	*status.Writer
 	state  *model.State
@@ -44,7 +44,7 @@ type desk struct {
 }
 
 // Waits reports why a job waits after all that was reported before.
-func (d *desk) Waits(key model.JobKey, reason model.Reason) {
+func (d *fixture) Waits(key model.JobKey, reason model.Reason) {
 	d.reports++
 	d.Writer.Waits(key, reason, d.reports)
 }
@@ -58,8 +58,8 @@ func (everythingIsServed) ServerResourcesForGroupVersion(string) (*metav1.APIRes
 	return &metav1.APIResourceList{}, nil
 }
 
-// newDesk returns a desk whose writer does not run yet. The cluster has an open queue "default" beside the objects.
-func newDesk(t *testing.T, objects ...runtime.Object) *desk {
+// newFixture returns a fixture whose writer does not run yet. The cluster has an open queue "default" beside the objects.
+func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	groupObjects := []runtime.Object{queue("root", volcano.QueueStateOpen), queue("default", volcano.QueueStateOpen)}
 	var coreObjects, others []runtime.Object
@@ -73,7 +73,7 @@ func newDesk(t *testing.T, objects ...runtime.Object) *desk {
 			coreObjects = append(coreObjects, o)
 		}
 	}
-	d := &desk{t: t, state: model.NewState(), kube: fake.NewClientset(coreObjects...), groups: volcanofake.NewSimpleClientset(groupObjects...)}
+	d := &fixture{t: t, state: model.NewState(), kube: fake.NewClientset(coreObjects...), groups: volcanofake.NewSimpleClientset(groupObjects...)}
 	d.state.AddScheduler("volcano")
 	var err error
 	d.Writer, err = status.New(d.groups, d.kube, d.state)
@@ -98,10 +98,10 @@ func newDesk(t *testing.T, objects ...runtime.Object) *desk {
 	return d
 }
 
-// open returns a desk whose writer runs.
-func open(t *testing.T, objects ...runtime.Object) *desk {
+// open returns a fixture whose writer runs.
+func open(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
-	d := newDesk(t, objects...)
+	d := newFixture(t, objects...)
 	go d.Run(t.Context())
 	return d
 }
@@ -111,7 +111,7 @@ func listFirst(t *testing.T) {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false)
 }
 
-func (d *desk) check(err error) {
+func (d *fixture) check(err error) {
 	d.t.Helper()
 	if err != nil {
 		d.t.Fatal(err)
@@ -119,13 +119,13 @@ func (d *desk) check(err error) {
 }
 
 // forget forgets the requests made so far.
-func (d *desk) forget() {
+func (d *fixture) forget() {
 	d.groups.ClearActions()
 	d.kube.ClearActions()
 }
 
 // writes are the requests that changed a resource since the last call of forget, as "verb" or "verb/subresource".
-func (d *desk) writes(actions []clienttesting.Action, resource string) []string {
+func (d *fixture) writes(actions []clienttesting.Action, resource string) []string {
 	var writes []string
 	for _, a := range actions {
 		if a.GetResource().Resource == resource && !slices.Contains([]string{"get", "list", "watch"}, a.GetVerb()) {
@@ -135,10 +135,10 @@ func (d *desk) writes(actions []clienttesting.Action, resource string) []string 
 	return writes
 }
 
-func (d *desk) podGroupWrites() []string { return d.writes(d.groups.Actions(), "podgroups") }
+func (d *fixture) podGroupWrites() []string { return d.writes(d.groups.Actions(), "podgroups") }
 
 // podGroup is the PodGroup "train" as the API server has it.
-func (d *desk) podGroup() *volcano.PodGroup {
+func (d *fixture) podGroup() *volcano.PodGroup {
 	d.t.Helper()
 	g, err := d.groups.SchedulingV1beta1().PodGroups("ns").Get(d.t.Context(), "train", metav1.GetOptions{})
 	d.check(err)
@@ -146,7 +146,7 @@ func (d *desk) podGroup() *volcano.PodGroup {
 }
 
 // scheduledConditions are the conditions PodScheduled of all pods that have one, as "reason: message".
-func (d *desk) scheduledConditions() map[string]string {
+func (d *fixture) scheduledConditions() map[string]string {
 	d.t.Helper()
 	pods, err := d.kube.CoreV1().Pods("ns").List(d.t.Context(), metav1.ListOptions{})
 	d.check(err)
@@ -162,10 +162,10 @@ func (d *desk) scheduledConditions() map[string]string {
 }
 
 // events are all events as "type reason on kind name: message", each as often as it was said, sorted.
-func (d *desk) events() []string { return d.eventsIn("ns") }
+func (d *fixture) events() []string { return d.eventsIn("ns") }
 
 // eventsIn are those of another namespace.
-func (d *desk) eventsIn(namespace string) []string {
+func (d *fixture) eventsIn(namespace string) []string {
 	d.t.Helper()
 	list, err := d.kube.CoreV1().Events(namespace).List(d.t.Context(), metav1.ListOptions{})
 	d.check(err)
@@ -180,7 +180,7 @@ func (d *desk) eventsIn(namespace string) []string {
 }
 
 // put creates or replaces a pod.
-func (d *desk) put(p *corev1.Pod) {
+func (d *fixture) put(p *corev1.Pod) {
 	d.t.Helper()
 	_, err := d.kube.CoreV1().Pods("ns").Update(d.t.Context(), p, metav1.UpdateOptions{})
 	d.check(err)

@@ -27,7 +27,7 @@ import (
 // straightforward plans a gang one pod after the other: all filters and all scores of all nodes for each pod, on a snapshot that has
 // the pods planned before, as upstream's own cycle of pod groups does. Pods that fit nowhere are tried again while others are planned.
 // It returns the nodes by pod, or nil when a pod fits nowhere.
-func straightforward(ctx context.Context, w *world, pods []*corev1.Pod) (map[string]string, error) {
+func straightforward(ctx context.Context, w *fixture, pods []*corev1.Pod) (map[string]string, error) {
 	result := map[string]string{}
 	var placed []*corev1.Pod
 	defer func() {
@@ -127,7 +127,7 @@ func bestOf(ctx context.Context, f gang.Framework, state fwk.CycleState, pod *co
 // placement. Run it with -rapid.checks=10000 after changes of the planner.
 func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := drawWorld(t, r)
+		w := drawFixture(t, r)
 		size := rapid.IntRange(1, 24).Draw(r, "size")
 		job := w.job(gangOf("g", size, size, "1", drawPods(r)...))
 		tasks := slices.SortedFunc(slices.Values(job.Tasks), func(a, b *model.Task) int {
@@ -166,7 +166,7 @@ func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 // look at all nodes would put it, also to those that were full before.
 func TestRememberedCandidatesAreThoseOfAFreshLook(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(t, drawNodes(r), nil)
+		w := newFixture(t, drawNodes(r), nil)
 		w.planner.SampleSize = func(nodes int) int { return nodes }
 		change := drawPods(r)[0]
 		var others []*corev1.Pod
@@ -196,7 +196,7 @@ func TestRememberedCandidatesAreThoseOfAFreshLook(t *testing.T) {
 }
 
 // change has a pod of somebody else come to a node, or one of those that are there leave: it returns those there then.
-func (w *world) change(r *rapid.T, name string, there []*corev1.Pod) []*corev1.Pod {
+func (w *fixture) change(r *rapid.T, name string, there []*corev1.Pod) []*corev1.Pod {
 	list := w.planner.Framework.SnapshotSharedLister().NodeInfos()
 	if len(there) > 0 && rapid.Bool().Draw(r, "leaves") {
 		i := rapid.IntRange(0, len(there)-1).Draw(r, "which")
@@ -225,9 +225,9 @@ func (w *world) change(r *rapid.T, name string, there []*corev1.Pod) []*corev1.P
 }
 
 // drawWorld returns nodes, with pods on some, all of which the planner looks at.
-func drawWorld(t *testing.T, r *rapid.T) *world {
+func drawFixture(t *testing.T, r *rapid.T) *fixture {
 	shapes := drawNodes(r)
-	w := newWorld(t, shapes, drawRunning(r, shapes))
+	w := newFixture(t, shapes, drawRunning(r, shapes))
 	w.planner.SampleSize = func(nodes int) int { return nodes }
 	return w
 }

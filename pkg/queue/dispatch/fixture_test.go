@@ -27,9 +27,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// desk is a dispatcher, and the scheduling queue and status writer it talks to. Tests run in a synctest bubble, so that
+// fixture is a dispatcher, and the scheduling queue and status writer it talks to. Tests run in a synctest bubble, so that
 // time passes only when everything waits.
-type desk struct {
+type fixture struct {
 	t     *testing.T
 	state *model.State
 	*dispatch.Dispatcher
@@ -38,7 +38,7 @@ type desk struct {
 	activated []types.UID
 	reasons   map[model.JobKey][]model.Reason
 	settled   map[types.UID]bool
-	// began is when the desk was made.
+	// began is when the fixture was made.
 	began time.Time
 	// released are broken gangs that are to give back what they hold, warned those that were told that they may have to.
 	// Whole are those that are broken no more.
@@ -79,19 +79,19 @@ const (
 
 func noOpinion(_, _ *model.Task) int { return 0 }
 
-func newDesk(t *testing.T) *desk { return newDeskWith(t, plain()) }
+func newFixture(t *testing.T) *fixture { return newFixtureWith(t, plain()) }
 
-func newDeskWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Extension) *desk {
+func newFixtureWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Extension) *fixture {
 	d := newStandbyWith(t, args, outside...)
 	go d.Run(t.Context())
 	return d
 }
 
-// newStandby returns a desk that does not run yet.
-func newStandby(t *testing.T) *desk { return newStandbyWith(t, plain()) }
+// newStandby returns a fixture that does not run yet.
+func newStandby(t *testing.T) *fixture { return newStandbyWith(t, plain()) }
 
-func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Extension) *desk {
-	d := &desk{t: t, began: time.Now(), state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}}
+func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Extension) *fixture {
+	d := &fixture{t: t, began: time.Now(), state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State: d.state,
@@ -157,7 +157,7 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 }
 
 // take waits until everything is quiet and returns the pods activated since the last call, sorted.
-func (d *desk) take() []types.UID {
+func (d *fixture) take() []types.UID {
 	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,7 +166,7 @@ func (d *desk) take() []types.UID {
 	return taken
 }
 
-func (d *desk) want(uids ...types.UID) {
+func (d *fixture) want(uids ...types.UID) {
 	d.t.Helper()
 	if got := d.take(); !slices.Equal(got, uids) {
 		d.t.Fatalf("activated %v, want %v", got, uids)
@@ -174,7 +174,7 @@ func (d *desk) want(uids ...types.UID) {
 }
 
 // wantWithin waits for a pod to be activated after a rest: half of it at least, and all of it at most.
-func (d *desk) wantWithin(rest time.Duration, uid types.UID) {
+func (d *fixture) wantWithin(rest time.Duration, uid types.UID) {
 	d.t.Helper()
 	began := time.Now()
 	for {
@@ -190,10 +190,10 @@ func (d *desk) wantWithin(rest time.Duration, uid types.UID) {
 }
 
 // last is the last reason reported for a PodGroup.
-func (d *desk) last(job string) model.Reason { return d.lastOf(keyOf(job)) }
+func (d *fixture) last(job string) model.Reason { return d.lastOf(keyOf(job)) }
 
 // lastOf is the last reason reported for a job.
-func (d *desk) lastOf(job model.JobKey) model.Reason {
+func (d *fixture) lastOf(job model.JobKey) model.Reason {
 	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,7 +204,7 @@ func (d *desk) lastOf(job model.JobKey) model.Reason {
 }
 
 // addNode adds a node, with such a disk if one is named.
-func (d *desk) addNode(name, cpu string, disk ...string) {
+func (d *fixture) addNode(name, cpu string, disk ...string) {
 	labels := map[string]string{"disk": strings.Join(disk, "")}
 	d.state.UpsertNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("110"),
@@ -232,7 +232,7 @@ func keyOf(job string) model.JobKey {
 
 // submit adds a gang, with its minResources, as Volcano's controllers do: one that claims nothing is let in at once, if it is looked at
 // before its pods are there. Age makes it older than those with a smaller one.
-func (d *desk) submit(job string, size, age int, cpu string) {
+func (d *fixture) submit(job string, size, age int, cpu string) {
 	d.state.UpsertGroup(keyOf(job), &model.Group{
 		UID: types.UID(job), Queue: model.DefaultQueue, MinMember: size, MinResources: sumOf(size, cpu),
 		Created: epoch.Add(-time.Duration(age) * time.Minute),
@@ -243,7 +243,7 @@ func (d *desk) submit(job string, size, age int, cpu string) {
 }
 
 // plan lets the lead plan: every placeable task of the job on node-0.
-func (d *desk) plan(lead types.UID) {
+func (d *fixture) plan(lead types.UID) {
 	d.t.Helper()
 	entry := d.Enter(lead)
 	if entry.Verdict != dispatch.Lead {
@@ -259,7 +259,7 @@ func (d *desk) plan(lead types.UID) {
 }
 
 // planFor plans members of a job, of which the first that waits leads, for node-0.
-func (d *desk) planFor(job *model.Job, members []types.UID) {
+func (d *fixture) planFor(job *model.Job, members []types.UID) {
 	d.t.Helper()
 	var pods []*corev1.Pod
 	var nodes []string
@@ -284,7 +284,7 @@ func pods(job *model.Job) []*corev1.Pod {
 }
 
 // refuse lets the lead plan in vain.
-func (d *desk) refuse(lead types.UID, r dispatch.Refusal) {
+func (d *fixture) refuse(lead types.UID, r dispatch.Refusal) {
 	d.t.Helper()
 	if entry := d.Enter(lead); entry.Verdict != dispatch.Lead {
 		d.t.Fatalf("pod %s is not asked to lead", lead)
@@ -293,7 +293,7 @@ func (d *desk) refuse(lead types.UID, r dispatch.Refusal) {
 }
 
 // place reserves a member.
-func (d *desk) place(uid types.UID) {
+func (d *fixture) place(uid types.UID) {
 	d.state.Assume(uid, "node-0")
 	d.Reserved(uid)
 }

@@ -34,8 +34,8 @@ func (a amounts) text() string {
 	return strings.Join(parts, ",")
 }
 
-// twinNode is a node of the twin.
-type twinNode struct {
+// referenceNode is a node of the reference.
+type referenceNode struct {
 	name, group string
 	zoned       bool
 	has, used   amounts
@@ -57,7 +57,7 @@ var nodeOrder = map[string]string{
 
 // volcano scores nodes as Volcano does. It is the formulas of the reference for node plugins (1.2 to 1.5), in fractions.
 type volcano struct {
-	nodes []twinNode
+	nodes []referenceNode
 	pod   amounts
 
 	nodeOrder map[string]int64
@@ -75,7 +75,7 @@ type volcano struct {
 }
 
 // packed is the score of binpack.
-func (v *volcano) packed(n twinNode) float64 {
+func (v *volcano) packed(n referenceNode) float64 {
 	sum, weights := 0.0, int64(0)
 	for name, request := range v.pod {
 		weight := v.binpackWeights[name]
@@ -92,7 +92,7 @@ func (v *volcano) packed(n twinNode) float64 {
 }
 
 // fits is the score of resource-strategy-fit, of which GPUs are the scarce resource.
-func (v *volcano) fits(n twinNode) float64 {
+func (v *volcano) fits(n referenceNode) float64 {
 	sum, weights := 0.0, int64(0)
 	for name, request := range v.pod {
 		s, counts := v.strategies[name]
@@ -117,7 +117,7 @@ func (v *volcano) fits(n twinNode) float64 {
 }
 
 // groups is the score of nodegroup.
-func (v *volcano) groups(n twinNode) float64 {
+func (v *volcano) groups(n referenceNode) float64 {
 	if slices.Contains(v.avoid, n.group) {
 		return -1
 	}
@@ -135,7 +135,7 @@ func (v *volcano) groups(n twinNode) float64 {
 
 // total is the sum of all plugins' scores. Those of kube-scheduler, which are whole numbers in both, are given without
 // weights.
-func (v *volcano) total(n twinNode, raw map[string]int64) float64 {
+func (v *volcano) total(n referenceNode, raw map[string]int64) float64 {
 	total := 0.0
 	for argument, weight := range v.nodeOrder {
 		total += float64(weight * raw[nodeOrder[argument]])
@@ -235,7 +235,7 @@ func drawVolcano(rt *rapid.T) *volcano {
 	v.required, v.preferred, v.avoid = some("required", 1), some("preferred", 1), some("avoid", 0)
 	sixteenths := rapid.SampledFrom([]int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
 	for i := range rapid.IntRange(4, 8).Draw(rt, "nodes") {
-		n := twinNode{
+		n := referenceNode{
 			name: fmt.Sprint("n", i), group: rapid.SampledFrom(groups).Draw(rt, "group"), zoned: rapid.Bool().Draw(rt, "zoned"),
 			has: amounts{"cpu": 16000, "memory": 64000, gpu: rapid.SampledFrom([]int64{0, 8}).Draw(rt, "has gpus")}, used: amounts{},
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// trim puts back every victim that is not needed, the dearest first: what was taken for one task may have become
+// reprieve puts back every victim that is not needed, the dearest first: what was taken for one task may have become
 // superfluous by what was taken for a later one. Once it has tried all, none of those left can be put back: each that
 // stays takes room, and makes none.
-func (e *evictor) trim(ctx context.Context) error {
+func (e *evictor) reprieve(ctx context.Context) error {
 	slices.SortStableFunc(e.taken, func(a, b unit) int { return -e.trial.Compare(a.dearest(), b.dearest()) })
 	for i := 0; i < len(e.taken); {
 		u := e.taken[i]
-		spared, err := e.spare(ctx, u)
+		spared, err := e.reprieveUnit(ctx, u)
 		if err != nil {
 			return err
 		}
@@ -35,8 +35,8 @@ func (e *evictor) trim(ctx context.Context) error {
 // dearest is the victim of a unit that would go last.
 func (u unit) dearest() model.Victim { return u.victims[len(u.victims)-1] }
 
-// spare puts a unit back if all tasks placed so far still fit with it, and reports whether it did.
-func (e *evictor) spare(ctx context.Context, u unit) (bool, error) {
+// reprieveUnit puts a unit back if all tasks placed so far still fit with it, and reports whether it did.
+func (e *evictor) reprieveUnit(ctx context.Context, u unit) (bool, error) {
 	if !e.roomFor(u) {
 		return false, nil
 	}

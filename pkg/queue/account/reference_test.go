@@ -251,7 +251,7 @@ func (w *world) deserved(name string, r corev1.ResourceName) float64 {
 	return max(due, w.guarantee(name, r))
 }
 
-// divided asks the division, which has a twin of its own.
+// divided asks the division, which has a reference of its own.
 func (w *world) divided(name string, r corev1.ResourceName) float64 {
 	at := -1
 	var demands []proportion.Demand

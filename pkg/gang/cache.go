@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// memoShapes is how many shapes are remembered from one plan to the next.
-	memoShapes = 16
+	// cachedShapes is how many shapes are remembered from one plan to the next.
+	cachedShapes = 16
 	// mostFreed is how many nodes that were refused, and have room by now, are looked at one by one; where there are more, the nodes are
 	// sampled anew.
 	mostFreed = 64
-	// memoUses is how often the candidates of a shape are used before the nodes are sampled anew.
-	memoUses = 64
+	// mostUses is how often the candidates of a shape are used before the nodes are sampled anew.
+	mostUses = 64
 )
 
-// memo remembers the candidates of shapes, so that many equal jobs in a row, and the single tasks of an elastic one,
+// classCache remembers the candidates of shapes, so that many equal jobs in a row, and the single tasks of an elastic one,
 // do not each filter and score the same sample of nodes. A node that changed since is recognised by its generation and
 // looked at again; upstream's opportunistic batching does the same for single pods. Of nodes that were refused, those that
 // changed are looked at again where all nodes had been looked at: there is a sample otherwise without them.
-type memo struct {
+type classCache struct {
 	shapes map[model.Class]*class
 	// nodes is the number of nodes the candidates were chosen from.
 	nodes int
@@ -35,8 +35,8 @@ type memo struct {
 }
 
 // keep remembers the classes of a plan that held.
-func (m *memo) keep(a *attempt) {
-	if m.nodes != len(a.overlay.nodes) || len(m.shapes) > memoShapes || m.shapes == nil {
+func (m *classCache) keep(a *attempt) {
+	if m.nodes != len(a.overlay.nodes) || len(m.shapes) > cachedShapes || m.shapes == nil {
 		m.shapes, m.nodes = map[model.Class]*class{}, len(a.overlay.nodes)
 	}
 	for _, c := range a.classes {
@@ -51,13 +51,13 @@ func (m *memo) keep(a *attempt) {
 }
 
 // reusable reports whether the candidates of the class may be used by another plan.
-func (c *class) reusable() bool { return c.servesOthers() && c.heap.Len() > 0 && c.uses < memoUses }
+func (c *class) reusable() bool { return c.servesOthers() && c.heap.Len() > 0 && c.uses < mostUses }
 
 // adopt takes over the candidates that an earlier plan found for the shape, and looks at those again whose nodes
 // changed since. It does nothing when there are none, or when they were chosen under other conditions.
 func (c *class) adopt(ctx context.Context) error {
 	a := c.attempt
-	m := &a.planner.memo
+	m := &a.planner.cache
 	shape := a.planner.shapeOf(c.task)
 	old := m.shapes[shape]
 	if old == nil || m.nodes != len(a.overlay.nodes) || !c.seesLike(&old.plugins) {

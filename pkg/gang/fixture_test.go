@@ -32,8 +32,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
-// world is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile and extra ones.
-type world struct {
+// fixture is a snapshot of nodes and pods, and a planner with the plugins of upstream's default profile and extra ones.
+type fixture struct {
 	planner  *gang.Planner
 	state    *model.State
 	snapshot *cache.Snapshot
@@ -54,8 +54,8 @@ type nodeShape struct {
 
 type nodeShapes []nodeShape
 
-// newWorld builds a world, whose profile has further plugins if any are given.
-func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further ...fwk.Plugin) *world {
+// newFixture builds a fixture, whose profile has further plugins if any are given.
+func newFixture(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further ...fwk.Plugin) *fixture {
 	tb.Helper()
 	metrics.Register()
 	var nodes []*corev1.Node
@@ -99,7 +99,7 @@ func newWorld(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further .
 	p.SampleSize = func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) }
 	p.ReservationCanFail = func(*corev1.Pod) bool { return false }
 	p.Ours = func(pod types.UID) bool { return state.Task(pod) != nil }
-	return &world{state: state, planner: p, snapshot: snapshot, nominated: nominated}
+	return &fixture{state: state, planner: p, snapshot: snapshot, nominated: nominated}
 }
 
 func byPriority(a, b *model.Task) int { return int(b.Priority) - int(a.Priority) }
@@ -185,7 +185,7 @@ func gangOf(name string, least, size int, cpu string, change ...func(i int, p *c
 func labelledAlike(_ int, p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }
 
 // job puts the gang into the model and returns its job.
-func (w *world) job(g gangSpec) *model.Job {
+func (w *fixture) job(g gangSpec) *model.Job {
 	key := model.JobKey{Source: model.FromVolcano, Namespace: "default", Name: g.name}
 	w.state.UpsertGroup(key, &g.group)
 	for _, p := range g.pods {
@@ -194,7 +194,7 @@ func (w *world) job(g gangSpec) *model.Job {
 	return w.state.Job(key)
 }
 
-func (w *world) plan(tb testing.TB, job *model.Job) gang.Plan {
+func (w *fixture) plan(tb testing.TB, job *model.Job) gang.Plan {
 	tb.Helper()
 	plan, err := w.planner.Plan(tb.Context(), asking(job))
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// twin is the model as one would write it who has all the time in the world: it remembers objects, and every answer is
+// reference is the model as one would write it who has all the time in the world: it remembers objects, and every answer is
 // counted anew from them.
-type twin struct {
+type reference struct {
 	pods map[types.UID]*corev1.Pod
 	// reserved maps each pod with a reservation that is not confirmed to its node.
 	reserved map[types.UID]string
@@ -29,8 +29,8 @@ type twin struct {
 	standard string
 }
 
-func newTwin() *twin {
-	return &twin{
+func newReference() *reference {
+	return &reference{
 		pods: map[types.UID]*corev1.Pod{}, reserved: map[types.UID]string{}, groups: map[model.JobKey]*model.Group{},
 		nodes: map[string]*corev1.Node{}, queues: map[string]*model.Queue{}, classes: map[string]int32{},
 	}
@@ -40,7 +40,7 @@ func finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-func (w *twin) upsertPod(p *corev1.Pod) {
+func (w *reference) upsertPod(p *corev1.Pod) {
 	before := w.pods[p.UID]
 	if before != nil && p.Spec.SchedulerName == batch && finished(before) && !finished(p) {
 		return // Late news.
@@ -51,25 +51,25 @@ func (w *twin) upsertPod(p *corev1.Pod) {
 	}
 }
 
-func (w *twin) leavePod(uid types.UID) {
+func (w *reference) leavePod(uid types.UID) {
 	if p := w.pods[uid]; p == nil || p.Spec.SchedulerName != batch || !finished(p) {
 		w.deletePod(uid)
 	}
 }
 
-func (w *twin) deletePod(uid types.UID) {
+func (w *reference) deletePod(uid types.UID) {
 	delete(w.pods, uid)
 	delete(w.reserved, uid)
 }
 
-func (w *twin) assume(uid types.UID, node string) {
+func (w *reference) assume(uid types.UID, node string) {
 	if t := w.tasks()[uid]; t != nil && t.Status == model.Pending {
 		w.reserved[uid] = node
 	}
 }
 
 // tasks are the pods of the batch scheduler as they stand.
-func (w *twin) tasks() map[types.UID]*model.Task {
+func (w *reference) tasks() map[types.UID]*model.Task {
 	tasks := map[types.UID]*model.Task{}
 	for uid, p := range w.pods {
 		if p.Spec.SchedulerName != batch {
@@ -85,7 +85,7 @@ func (w *twin) tasks() map[types.UID]*model.Task {
 }
 
 // holdings say which pods take what of which node.
-func (w *twin) holdings() map[types.UID]string {
+func (w *reference) holdings() map[types.UID]string {
 	held := map[types.UID]string{}
 	for uid, p := range w.pods {
 		node := p.Spec.NodeName
@@ -99,7 +99,7 @@ func (w *twin) holdings() map[types.UID]string {
 	return held
 }
 
-func (w *twin) sums() sums {
+func (w *reference) sums() sums {
 	var allocatable, used, largest resource.Vector
 	for _, n := range w.nodes {
 		v := resource.FromList(n.Status.Allocatable)
@@ -151,7 +151,7 @@ func describe(t *model.Task) string {
 }
 
 // jobs counts every job anew.
-func (w *twin) jobs() map[model.JobKey]jobView {
+func (w *reference) jobs() map[model.JobKey]jobView {
 	tasks := map[model.JobKey][]*model.Task{}
 	for _, t := range w.tasks() {
 		tasks[t.Job] = append(tasks[t.Job], t)
@@ -166,7 +166,7 @@ func (w *twin) jobs() map[model.JobKey]jobView {
 	return views
 }
 
-func (w *twin) job(key model.JobKey, tasks []*model.Task) jobView {
+func (w *reference) job(key model.JobKey, tasks []*model.Task) jobView {
 	slices.SortFunc(tasks, func(a, b *model.Task) int {
 		if c := a.Created.Compare(b.Created); c != 0 {
 			return c

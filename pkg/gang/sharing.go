@@ -19,7 +19,7 @@ func (a *attempt) classOf(ctx context.Context, t *model.Task) (*class, error) {
 	if c := a.classes[k]; c != nil && c.serves(a.job) {
 		return c, nil
 	}
-	if c := a.alike[k]; c != nil && c.servesOthers() {
+	if c := a.served[k]; c != nil && c.servesOthers() {
 		return c, nil
 	}
 	c, err := newClass(ctx, a, t)
@@ -29,7 +29,7 @@ func (a *attempt) classOf(ctx context.Context, t *model.Task) (*class, error) {
 	if c.kind == k {
 		a.classes[k], a.shapes[a.planner.shapeOf(t)] = c, c
 	} else {
-		a.alike[k] = c
+		a.served[k] = c
 	}
 	return c, nil
 }
@@ -58,18 +58,18 @@ func (c *class) serves(job *model.Job) bool {
 	return !c.canFail && (c.job.Key == job.Key || dependence(c.state)&OnJob == 0)
 }
 
-// twin returns a class of the attempt, of pods with the same spec, whose candidates are as good for c: labels and namespaces, in which the
+// servedBy returns a class of the attempt, of pods with the same spec, whose candidates are as good for c: labels and namespaces, in which the
 // two differ, matter to no plugin.
-func (c *class) twin(ctx context.Context) (*class, error) {
+func (c *class) servedBy(ctx context.Context) (*class, error) {
 	other := c.attempt.shapes[c.attempt.planner.shapeOf(c.task)]
 	if other == nil || other.kind.part != c.kind.part || !other.servesOthers() || other.heap.Len() == 0 || !c.seesLike(&other.plugins) {
 		return nil, nil
 	}
-	infos := slices.Grow(c.attempt.planner.memo.infos[:0], other.heap.Len())
+	infos := slices.Grow(c.attempt.planner.cache.infos[:0], other.heap.Len())
 	for _, e := range other.heap.Items() {
 		infos = append(infos, c.attempt.overlay.at(e.node))
 	}
-	c.attempt.planner.memo.infos = infos
+	c.attempt.planner.cache.infos = infos
 	if alike, err := c.scoresLike(ctx, &other.plugins, infos); !alike || err != nil {
 		return nil, err
 	}

@@ -16,21 +16,21 @@ import (
 
 type amounts map[corev1.ResourceName]float64
 
-// claim is a job of the twin.
+// claim is a job of the reference.
 type claim struct {
 	queue              string
 	allocated, request resource.Vector
 }
 
-// twin finds all shares from the formulas of reference section 4.5, from scratch each time it is asked.
-type twin struct {
+// reference finds all shares from the formulas of reference section 4.5, from scratch each time it is asked.
+type reference struct {
 	total resource.Vector
 	paths map[string]hdrf.Path
 	jobs  map[string]claim
 }
 
 // place is the branch of a queue, such as "/eng/dev"; the root's is empty.
-func (w *twin) place(queue string) string {
+func (w *reference) place(queue string) string {
 	place := ""
 	for i, name := range w.paths[queue].Names {
 		if i > 0 {
@@ -41,7 +41,7 @@ func (w *twin) place(queue string) string {
 }
 
 // branches are all branches that paths lead to or through, in order.
-func (w *twin) branches() []string {
+func (w *reference) branches() []string {
 	places := map[string]bool{"": true}
 	for queue := range w.paths {
 		for place := w.place(queue); place != ""; place = place[:strings.LastIndexByte(place, '/')] {
@@ -51,7 +51,7 @@ func (w *twin) branches() []string {
 	return slices.Sorted(maps.Keys(places))
 }
 
-func (w *twin) share(held amounts) float64 {
+func (w *reference) share(held amounts) float64 {
 	share := 0.0
 	for _, whole := range w.total {
 		if whole.Value > 0 {
@@ -62,7 +62,7 @@ func (w *twin) share(held amounts) float64 {
 }
 
 // leaf is one job.
-func (w *twin) leaf(c claim) (held amounts, share float64, saturated bool) {
+func (w *reference) leaf(c claim) (held amounts, share float64, saturated bool) {
 	var all resource.Vector
 	for _, other := range w.jobs {
 		all.Add(other.allocated)
@@ -81,7 +81,7 @@ func (w *twin) leaf(c claim) (held amounts, share float64, saturated bool) {
 }
 
 // branch is an inner node.
-func (w *twin) branch(at string) (held amounts, share float64, saturated bool) {
+func (w *reference) branch(at string) (held amounts, share float64, saturated bool) {
 	type child struct {
 		held      amounts
 		share     float64

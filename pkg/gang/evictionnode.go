@@ -16,31 +16,31 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// leastSites is how many nodes that can be made to fit are compared before one is chosen, if there are so many; a gang
+// leastEvictionNodes is how many nodes that can be made to fit are compared before one is chosen, if there are so many; a gang
 // compares at least as many as it has tasks. Source: upstream's preemption dry-runs 100 or 10 % of the nodes, Volcano's
 // preempt action at most 100.
-const leastSites = 100
+const leastEvictionNodes = 100
 
-// site is a node on which evictions make room for one task of a class.
-type site struct {
+// evictionNode is a node on which evictions make room for one task of a class.
+type evictionNode struct {
 	node  int
 	units []unit
 	cost  cost
-	// changes is the evictor's count as of when the site was looked at.
+	// changes is the evictor's count as of when it was looked at.
 	changes int
 	at      int
 }
 
 // Position implements heap.Element.
-func (s *site) Position() *int { return &s.at }
+func (s *evictionNode) Position() *int { return &s.at }
 
-// sites are the nodes of one class that were looked at.
-type sites struct {
-	heap *heap.Heap[*site]
+// evictionNodes are the nodes of one class that were looked at.
+type evictionNodes struct {
+	heap *heap.Heap[*evictionNode]
 	next int
 }
 
-// cost orders sites: nearer queues, fewer whole jobs that are of use, lower priority, fewer victims, queues that go first, less work lost.
+// cost orders nodes: nearer queues, fewer whole jobs that are of use, lower priority, fewer victims, queues that go first, less work lost.
 // Where only broken gangs go, with which nothing is lost, the order of victims decides. Upstream orders by budget violations, priority,
 // number and start time; budgets are not violated here.
 type cost struct {
@@ -56,7 +56,7 @@ type cost struct {
 	scraps int
 }
 
-func (e *evictor) compare(a, b *site) int {
+func (e *evictor) compare(a, b *evictionNode) int {
 	c := cmp.Or(
 		cmp.Compare(a.cost.distance, b.cost.distance),
 		cmp.Compare(a.cost.whole, b.cost.whole),
@@ -75,7 +75,7 @@ func (e *evictor) compare(a, b *site) int {
 	return cmp.Or(cmp.Compare(a.cost.lost, b.cost.lost), e.trial.Compare(x, y), cmp.Compare(a.node, b.node))
 }
 
-// costOf adds up what the evictions of a site cost.
+// costOf adds up what the evictions on a node cost.
 func (e *evictor) costOf(units []unit) cost {
 	var c cost
 	for _, u := range units {
@@ -121,15 +121,15 @@ func (e *evictor) makeRoom(ctx context.Context, c *class, t *model.Task) (*candi
 		e.keep(t.UID, "the pod that needs room has preemptionPolicy Never")
 		return nil, nil
 	}
-	found := e.sitesOf(c)
+	found := e.evictionNodesOf(c)
 	if found.next == 0 {
-		e.survey(ctx, c, t, found)
+		e.scanFurther(ctx, c, t, found)
 	}
 	for {
 		for found.heap.Len() > 0 {
 			s := found.heap.Pop()
 			if s.changes != e.changes {
-				if s = e.look(ctx, c, t, s.node); s == nil {
+				if s = e.tryNode(ctx, c, t, s.node); s == nil {
 					continue
 				}
 				if found.heap.Len() > 0 && e.compare(found.heap.Top(), s) < 0 {
@@ -143,13 +143,13 @@ func (e *evictor) makeRoom(ctx context.Context, c *class, t *model.Task) (*candi
 				}
 			}
 			// It may do for the next task too, and is looked at again once this one is on it.
-			found.heap.Put(&site{node: s.node, cost: s.cost, changes: -1, at: -1})
+			found.heap.Put(&evictionNode{node: s.node, cost: s.cost, changes: -1, at: -1})
 			return newCandidate(e.attempt.overlay, s.node), nil
 		}
 		if found.next >= c.size() {
 			return nil, nil
 		}
-		e.survey(ctx, c, t, found)
+		e.scanFurther(ctx, c, t, found)
 	}
 }
 
@@ -169,29 +169,29 @@ func (e *evictor) leftover(ctx context.Context, c *class) *candidate {
 	return nil
 }
 
-func (e *evictor) sitesOf(c *class) *sites {
-	found := e.sites[c]
+func (e *evictor) evictionNodesOf(c *class) *evictionNodes {
+	found := e.nodes[c]
 	if found == nil {
-		found = &sites{heap: heap.New(func(a, b *site) bool { return e.compare(a, b) < 0 })}
-		e.sites[c] = found
+		found = &evictionNodes{heap: heap.New(func(a, b *evictionNode) bool { return e.compare(a, b) < 0 })}
+		e.nodes[c] = found
 	}
 	return found
 }
 
-// survey looks at further nodes until there are enough sites or no node is left.
-func (e *evictor) survey(ctx context.Context, c *class, t *model.Task, found *sites) {
-	enough := max(leastSites, c.wanted)
+// scanFurther looks at further nodes until enough of them can be made to fit, or none is left.
+func (e *evictor) scanFurther(ctx context.Context, c *class, t *model.Task, found *evictionNodes) {
+	enough := max(leastEvictionNodes, c.wanted)
 	for ; found.next < c.size() && found.heap.Len() < enough; found.next++ {
-		if s := e.look(ctx, c, t, c.node(found.next)); s != nil {
+		if s := e.tryNode(ctx, c, t, c.node(found.next)); s != nil {
 			found.heap.Put(s)
 		}
 	}
 	e.scanned = max(e.scanned, found.next)
 }
 
-// look finds the least evictions on one node that make room for the task, preferring those who go first: surplus tasks,
+// tryNode finds the least evictions on one node that make room for the task, preferring those who go first: surplus tasks,
 // and only if they do not suffice whole jobs. It returns nil when there are none. Nothing is changed.
-func (e *evictor) look(ctx context.Context, c *class, t *model.Task, node int) *site {
+func (e *evictor) tryNode(ctx context.Context, c *class, t *model.Task, node int) *evictionNode {
 	candidates := e.candidates(node)
 	if len(candidates) == 0 || c.unreservable[node] {
 		return nil
@@ -203,7 +203,7 @@ func (e *evictor) look(ctx context.Context, c *class, t *model.Task, node int) *
 	if units == nil {
 		return nil
 	}
-	return &site{node: node, units: units, cost: e.costOf(units), changes: e.changes, at: -1}
+	return &evictionNode{node: node, units: units, cost: e.costOf(units), changes: e.changes, at: -1}
 }
 
 // candidates are the pods of a node that could be victims, in the order in which they would go.
