@@ -25,6 +25,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -138,19 +139,11 @@ func (s nodeShape) node(i int) *corev1.Node {
 var created = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 
 func pod(name, cpu string) *corev1.Pod {
-	requests := corev1.ResourceList{}
-	if cpu != "" {
-		requests[corev1.ResourceCPU] = resource.MustParse(cpu)
+	p := builders.Pod("default", name).CreationTimestamp(created)
+	if cpu == "" {
+		return p.Container("").Obj()
 	}
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: "default", UID: types.UID(name), CreationTimestamp: created,
-			Labels: map[string]string{}, Annotations: map[string]string{},
-		},
-		Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
-			Name: "c", Resources: corev1.ResourceRequirements{Requests: requests},
-		}}},
-	}
+	return p.Req(builders.CPU(cpu)).Obj()
 }
 
 func onNode(p *corev1.Pod, node string) *corev1.Pod {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -22,16 +23,8 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // newPod returns a pod of namespace "ns" that waits for a node and asks for one core, changed by the options. Its UID
 // is its name.
 func newPod(name string, options ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: "ns", UID: types.UID(name), CreationTimestamp: metav1.NewTime(epoch),
-			Annotations: map[string]string{}, Labels: map[string]string{},
-		},
-		Spec: corev1.PodSpec{SchedulerName: batch, Containers: []corev1.Container{{
-			Name: "main", Image: "train:1", Resources: corev1.ResourceRequirements{Requests: amounts("cpu", "1")},
-		}}},
-		Status: corev1.PodStatus{Phase: corev1.PodPending},
-	}
+	p := builders.Pod("ns", name).SchedulerName(batch).CreationTimestamp(metav1.NewTime(epoch)).Phase(corev1.PodPending).
+		Req(builders.CPU("1")).Obj()
 	for _, change := range options {
 		change(p)
 	}

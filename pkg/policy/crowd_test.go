@@ -6,6 +6,7 @@ package policy_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
@@ -151,15 +153,7 @@ func jobNamed(name string) model.JobKey {
 
 // podAsking waits for so many cores.
 func podAsking(name, job string, cpu int64) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: "ns", UID: types.UID(name), Annotations: map[string]string{model.GroupNameAnnotation: job},
-		},
-		Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
-			Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *apiresource.NewQuantity(cpu, apiresource.DecimalSI)}},
-		}}},
-		Status: corev1.PodStatus{Phase: corev1.PodPending},
-	}
+	return builders.Member("ns", job, name, strconv.FormatInt(cpu, 10)).Phase(corev1.PodPending).Obj()
 }
 
 func place(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning }

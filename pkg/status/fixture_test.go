@@ -10,10 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
@@ -26,6 +24,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanofake "volcano.sh/apis/pkg/client/clientset/versioned/fake"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/status"
@@ -213,14 +212,8 @@ func member(name string, options ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 func newPod(name string, options ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name + "-uid")},
-		Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
-			Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
-		}}},
-		Status: corev1.PodStatus{Phase: corev1.PodPending},
-	}
+	p := builders.Pod("ns", name).UID(name + "-uid").Req(builders.CPU("1")).Phase(corev1.PodPending).Obj()
+	p.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	for _, change := range options {
 		change(p)
 	}

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/cmd/demo/history"
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 )
 
 const limit = 2 * time.Second
@@ -63,13 +63,7 @@ func train(t *testing.T, impossible bool) *history.History {
 }
 
 func pod(name, node string, phase corev1.PodPhase) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(name), Annotations: map[string]string{"scheduling.k8s.io/group-name": "train"},
-		},
-		Spec:   corev1.PodSpec{NodeName: node},
-		Status: corev1.PodStatus{Phase: phase},
-	}
+	return builders.Member("", "train", name, "").Node(node).Phase(phase).Obj()
 }
 
 func waits(p *corev1.Pod, message string) *corev1.Pod {

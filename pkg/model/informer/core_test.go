@@ -25,6 +25,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 )
@@ -33,13 +34,8 @@ import (
 const batch = "volcano"
 
 func newPod(name string, uid types.UID, options ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: uid, Annotations: map[string]string{}, Labels: map[string]string{}},
-		Spec: corev1.PodSpec{SchedulerName: batch, Containers: []corev1.Container{{
-			Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
-		}}},
-		Status: corev1.PodStatus{Phase: corev1.PodPending},
-	}
+	p := builders.Pod("ns", name).UID(string(uid)).
+		Req(builders.CPU("1")).Phase(corev1.PodPending).Obj()
 	for _, change := range options {
 		change(p)
 	}

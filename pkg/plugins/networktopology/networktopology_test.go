@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/internal/testing/placing"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
@@ -67,16 +67,11 @@ func newCluster(racks, size, racksInZone int) *cluster {
 }
 
 func newPod(name, job, cpu, node string) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), Annotations: map[string]string{model.GroupNameAnnotation: job}},
-		Spec: corev1.PodSpec{SchedulerName: "volcano", NodeName: node, Containers: []corev1.Container{{
-			Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
-		}}},
-	}
+	p := builders.Member("team", job, name, cpu)
 	if node != "" {
-		p.Status.Phase = corev1.PodRunning
+		p.Node(node).Phase(corev1.PodRunning)
 	}
-	return p
+	return p.Obj()
 }
 
 // use has pods of a job run on nodes.

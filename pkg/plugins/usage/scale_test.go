@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/binpack"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
@@ -105,14 +105,9 @@ func nodeOfTen(name string) *corev1.Node {
 
 // podOf is a pod that asks for cores only; one on a node has run for long.
 func podOf(name, node, cpu string) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)},
-		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
-			Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
-		}}},
-	}
+	p := builders.Pod("default", name).Req(builders.CPU(cpu))
 	if node != "" {
-		p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &metav1.Time{Time: now}
+		p.Node(node).Phase(corev1.PodRunning).StartTime(metav1.NewTime(now))
 	}
-	return p
+	return p.Obj()
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/gang/room"
@@ -214,16 +215,8 @@ func (d *fixture) addNode(name, cpu string, disk ...string) {
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func memberOf(job string, i int, cpu string) *corev1.Pod {
-	name := fmt.Sprintf("%s-%d", job, i)
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: "ns", UID: types.UID(name), CreationTimestamp: metav1.NewTime(epoch.Add(time.Duration(i) * time.Second)),
-			Annotations: map[string]string{model.GroupNameAnnotation: job},
-		},
-		Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
-		}}},
-	}
+	return builders.Member("ns", job, fmt.Sprintf("%s-%d", job, i), cpu).
+		CreationTimestamp(metav1.NewTime(epoch.Add(time.Duration(i) * time.Second))).Obj()
 }
 
 func keyOf(job string) model.JobKey {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -93,40 +94,13 @@ func (e *Env) watchPods(t *testing.T) {
 // Eventually waits until ok returns "", and fails the test with the last answer after the time.
 func Eventually(t *testing.T, within time.Duration, ok func() string) {
 	t.Helper()
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		problem := ok()
-		if problem == "" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("after %s: %s", within, problem)
-		}
-	}
+	gomega.NewWithT(t).Eventually(ok).WithTimeout(within).WithPolling(20 * time.Millisecond).Should(gomega.BeEmpty())
 }
 
 // Consistently checks that ok returns "" all the time.
 func Consistently(t *testing.T, during time.Duration, ok func() string) {
 	t.Helper()
-	deadline := time.NewTimer(during)
-	defer deadline.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if problem := ok(); problem != "" {
-			t.Fatal(problem)
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			return
-		}
-	}
+	gomega.NewWithT(t).Consistently(ok).WithTimeout(during).WithPolling(50 * time.Millisecond).Should(gomega.BeEmpty())
 }
 
 // PodGroup reads a PodGroup from the API server.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -25,6 +24,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 	"pgregory.net/rapid"
+
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 )
 
 const batch = "volcano"
@@ -63,10 +64,7 @@ func (g *gate) queues(ctx context.Context, listed ...runtime.Object) (bare queue
 }
 
 func newPod(name, version, scheduler string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name), Labels: map[string]string{"version": version}},
-		Spec:       corev1.PodSpec{SchedulerName: scheduler},
-	}
+	return builders.Pod("ns", name).Label("version", version).SchedulerName(scheduler).Obj()
 }
 
 // seen lists pods with their versions.
