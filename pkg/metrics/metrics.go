@@ -18,18 +18,18 @@ import (
 var (
 	turns = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "turns_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of turns of jobs, by how far they had come (offered, planning, appealing for evictions, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).",
+		Help: "Number of turns of jobs, by how far they had come (offered, planning, preempting: others are sought who may be evicted, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).",
 	}, []string{"phase", "result"})
 	parks = metrics.NewCounterVec(&metrics.CounterOpts{
-		Subsystem: "caldera", Name: "parks_total", StabilityLevel: metrics.ALPHA,
+		Subsystem: "caldera", Name: "jobs_parked_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of times that jobs alike were set aside until something changes, by the reason.",
 	}, []string{"reason"})
 	retries = metrics.NewCounter(&metrics.CounterOpts{
-		Subsystem: "caldera", Name: "retries_total", StabilityLevel: metrics.ALPHA,
+		Subsystem: "caldera", Name: "turn_retries_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of turns of jobs that were refused before though there seemed to be room; they may take a tenth of the time.",
 	})
 	sweeps = metrics.NewCounter(&metrics.CounterOpts{
-		Subsystem: "caldera", Name: "sweep_placed_total", StabilityLevel: metrics.ALPHA,
+		Subsystem: "caldera", Name: "missed_wakeups_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of jobs that were placed in a turn for which nothing had happened: what helped them was missed.",
 	})
 	releases = metrics.NewCounterVec(&metrics.CounterOpts{

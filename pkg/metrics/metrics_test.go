@@ -147,14 +147,14 @@ func TestWhatTheDispatcherDoesIsCounted(t *testing.T) {
 	r.Admitted("research", 3*time.Second)
 	r.Admitted("research", -time.Second)
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP caldera_parks_total [ALPHA] Number of times that jobs alike were set aside until something changes, by the reason.
-# TYPE caldera_parks_total counter
-caldera_parks_total{reason="QueueFull"} 1
-# HELP caldera_turns_total [ALPHA] Number of turns of jobs, by how far they had come (offered, planning, appealing for evictions, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).
+# HELP caldera_jobs_parked_total [ALPHA] Number of times that jobs alike were set aside until something changes, by the reason.
+# TYPE caldera_jobs_parked_total counter
+caldera_jobs_parked_total{reason="QueueFull"} 1
+# HELP caldera_turns_total [ALPHA] Number of turns of jobs, by how far they had come (offered, planning, preempting: others are sought who may be evicted, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).
 # TYPE caldera_turns_total counter
 caldera_turns_total{phase="placing",result="placed"} 2
 caldera_turns_total{phase="planning",result="refused"} 1
-`), "caldera_parks_total", "caldera_turns_total"); err != nil {
+`), "caldera_jobs_parked_total", "caldera_turns_total"); err != nil {
 		t.Error(err)
 	}
 	if n := testutil.CollectAndCount(waits.HistogramVec); n != 1 {

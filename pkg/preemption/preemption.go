@@ -69,8 +69,8 @@ type Preemption struct {
 // Try makes room for a turn, if the policies allow that. Else the outcome tells why. An error is that of a plugin, which has been told to the
 // dispatcher.
 func (p *Preemption) Try(ctx context.Context, t Turn) (Outcome, error) {
-	appeal := p.Dispatcher.Appeal(t.Lead.UID)
-	job := appeal.Job
+	may := p.Dispatcher.MayPreempt(t.Lead.UID)
+	job := may.Job
 	if job == nil {
 		return Outcome{}, nil
 	}
@@ -83,7 +83,7 @@ func (p *Preemption) Try(ctx context.Context, t Turn) (Outcome, error) {
 		return a.outcome, nil
 	}
 	var kept error
-	for _, action := range appeal.Actions {
+	for _, action := range may.Actions {
 		why, err := a.try(ctx, action)
 		switch {
 		case errors.Is(err, errDoubted):
@@ -98,8 +98,8 @@ func (p *Preemption) Try(ctx context.Context, t Turn) (Outcome, error) {
 			kept = errors.Join(kept, fmt.Errorf("%s: %s", action, why))
 		}
 	}
-	if appeal.None != "" {
-		kept = errors.Join(kept, errors.New(appeal.None))
+	if may.None != "" {
+		kept = errors.Join(kept, errors.New(may.None))
 	}
 	if job.Counts.Nominated == 0 {
 		a.outcome.Why = kept

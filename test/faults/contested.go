@@ -36,6 +36,6 @@ func drawContested(seed uint64) *scenario {
 		// They wait for the next search, so they have to be early enough for one.
 		s.Events[i].At /= 2
 	}
-	s.aim(r, string(dispatch.Planning), string(dispatch.Appealing), string(dispatch.Appealing))
+	s.aim(r, string(dispatch.Planning), string(dispatch.Preempting), string(dispatch.Preempting))
 	return s
 }

@@ -80,7 +80,7 @@ func (l *line) doze(question string) {
 	}
 	question = l.name + ": " + question
 	moment, of := l.moment(), l.pick("doze over "+question, nth, 50)
-	if moment == string(dispatch.Appealing) {
+	if moment == string(dispatch.Preempting) {
 		of /= 4
 	}
 	most := 500 * time.Millisecond

@@ -288,7 +288,7 @@ func counters() (map[string]int, error) {
 				}
 				counted[ending(dispatch.TurnPhase(label["phase"]), dispatch.TurnResult(label["result"]))] = int(m.GetCounter().GetValue())
 			}
-		case "caldera_sweep_placed_total":
+		case "caldera_missed_wakeups_total":
 			counted[swept] = int(f.GetMetric()[0].GetCounter().GetValue())
 		}
 	}
@@ -301,8 +301,8 @@ var endings = []string{
 	ending(dispatch.Offered, dispatch.TurnChanged), ending(dispatch.Offered, dispatch.TurnRefused),
 	ending(dispatch.Planning, dispatch.TurnRepeated), ending(dispatch.Planning, dispatch.TurnErrored), ending(dispatch.Planning, dispatch.TurnBroken),
 	ending(dispatch.Planning, dispatch.TurnChanged),
-	ending(dispatch.Appealing, dispatch.TurnRefused), ending(dispatch.Appealing, dispatch.TurnPipelined), ending(dispatch.Appealing, dispatch.TurnRepeated),
-	ending(dispatch.Appealing, dispatch.TurnErrored), ending(dispatch.Appealing, dispatch.TurnBroken), ending(dispatch.Appealing, dispatch.TurnChanged),
+	ending(dispatch.Preempting, dispatch.TurnRefused), ending(dispatch.Preempting, dispatch.TurnPipelined), ending(dispatch.Preempting, dispatch.TurnRepeated),
+	ending(dispatch.Preempting, dispatch.TurnErrored), ending(dispatch.Preempting, dispatch.TurnBroken), ending(dispatch.Preempting, dispatch.TurnChanged),
 	ending(dispatch.Placing, dispatch.TurnPlaced), ending(dispatch.Placing, dispatch.TurnBroken), ending(dispatch.Placing, dispatch.TurnErrored),
 	ending(dispatch.Placing, dispatch.TurnChanged),
 }

@@ -109,7 +109,7 @@ const evicting = "evicting"
 
 var (
 	// amidst are those in which a drowsy scheduler takes its time.
-	amidst  = []string{string(dispatch.Planning), string(dispatch.Appealing), string(dispatch.Placing)}
+	amidst  = []string{string(dispatch.Planning), string(dispatch.Preempting), string(dispatch.Placing)}
 	moments = append(amidst, string(dispatch.Idle), binding)
 )
 

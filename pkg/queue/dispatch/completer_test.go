@@ -134,7 +134,7 @@ func TestWhoIsCompletedAsItFitsEvictsForAll(t *testing.T) {
 		if got := entry.Job.Requirement().Tasks; got != 1 {
 			t.Errorf("its turn is for %d tasks, want 1", got)
 		}
-		if got := d.Appeal("half-1").Job.Requirement().Tasks; got != 3 {
+		if got := d.MayPreempt("half-1").Job.Requirement().Tasks; got != 3 {
 			t.Errorf("others are evicted for %d tasks, want 3", got)
 		}
 	})
@@ -161,14 +161,14 @@ func TestOthersGiveWayToWhoIsCompletedFirst(t *testing.T) {
 				d.halfOf("younger", model.DefaultQueue, 1)
 				d.halfOf("older", model.DefaultQueue, 2)
 				d.Step()
-				d.appealOf("older-1", tc.older...)
+				d.preempts("older-1", tc.older...)
 				if tr := d.Trial("older-1", config.Complete, policy.EvictionWorld{Now: time.Now()}); tr == nil ||
 					!tr.Lapsed(d.state.Job(keyOf("younger"))) || tr.Lapsed(d.state.Job(keyOf("others"))) {
 					t.Error("not just the broken gangs may give way")
 				}
 				d.Refused("older-1", dispatch.Refusal{Reason: noRoom})
 				d.Step()
-				d.appealOf("younger-1", tc.younger...)
+				d.preempts("younger-1", tc.younger...)
 			})
 		})
 	}
@@ -188,19 +188,19 @@ func TestWhoCannotBeCompletedGivesWay(t *testing.T) {
 		}
 		d.halfOf("older", model.DefaultQueue, 2)
 		d.Step()
-		d.appealOf("older-1", config.Complete, config.Preempt)
+		d.preempts("older-1", config.Complete, config.Preempt)
 	})
 }
 
-// appealOf expects a turn, for which others may be evicted by actions.
-func (d *fixture) appealOf(lead types.UID, want ...config.Action) {
+// preempts expects a turn, for which others may be evicted by actions.
+func (d *fixture) preempts(lead types.UID, want ...config.Action) {
 	d.t.Helper()
 	d.want(lead)
 	if entry := d.Enter(lead); entry.Verdict != dispatch.Lead {
 		d.t.Fatalf("pod %s is not asked to lead", lead)
 	}
-	if a := d.Appeal(lead); !slices.Equal(a.Actions, want) {
-		d.t.Errorf("%s may appeal by %v, want %v", lead, a.Actions, want)
+	if a := d.MayPreempt(lead); !slices.Equal(a.Actions, want) {
+		d.t.Errorf("%s may preempt by %v, want %v", lead, a.Actions, want)
 	}
 }
 
@@ -222,13 +222,13 @@ func TestOthersGiveWayToTheNextOne(t *testing.T) {
 		d.occupy("others", 5)
 		lacksOne("first", 3)
 		d.Step()
-		d.appealOf("first-1", config.Preempt)
+		d.preempts("first-1", config.Preempt)
 		d.Refused("first-1", dispatch.Refusal{Reason: noRoom})
 		time.Sleep(halfTimeout / 2)
 		lacksOne("second", 2)
 		lacksOne("third", 1)
 		d.Step()
-		d.appealOf("first-1", config.Complete, config.Preempt)
+		d.preempts("first-1", config.Complete, config.Preempt)
 		d.Refused("first-1", dispatch.Refusal{Reason: noRoom})
 		time.Sleep(halfTimeout/2 - time.Second)
 		d.Step()
@@ -236,7 +236,7 @@ func TestOthersGiveWayToTheNextOne(t *testing.T) {
 		time.Sleep(time.Second)
 		d.Step()
 		d.wantReleased("first")
-		d.appealOf("second-1", config.Complete, config.Preempt)
+		d.preempts("second-1", config.Complete, config.Preempt)
 	})
 }
 
@@ -257,10 +257,10 @@ func TestWhoLostAMemberJustNowNeedNotGiveWay(t *testing.T) {
 		half.Terms.HalfTimeout = model.Say[time.Duration](0) // for ever
 		d.state.UpsertGroup(keyOf("half"), &half)
 		d.Step()
-		d.appealOf("half-1", config.Preempt)
+		d.preempts("half-1", config.Preempt)
 		d.Refused("half-1", dispatch.Refusal{Reason: noRoom, Again: time.Now().Add(brokenTimeout)})
 		time.Sleep(brokenTimeout)
 		d.Step()
-		d.appealOf("half-1", config.Complete, config.Preempt)
+		d.preempts("half-1", config.Complete, config.Preempt)
 	})
 }

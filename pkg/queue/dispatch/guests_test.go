@@ -240,7 +240,7 @@ func TestGuestsMayNotEvict(t *testing.T) {
 		time.Sleep(stalledAfter + time.Millisecond)
 		for taken := d.take(); len(taken) > 0; taken = d.take() {
 			entry := d.Enter(taken[0])
-			if a := d.Appeal(taken[0]); taken[0] == "guest-0" && !entry.Job.Admitted && len(a.Actions) > 0 {
+			if a := d.MayPreempt(taken[0]); taken[0] == "guest-0" && !entry.Job.Admitted && len(a.Actions) > 0 {
 				t.Errorf("a guest may evict by %v", a.Actions)
 			}
 			d.Refused(taken[0], dispatch.Refusal{Reason: noRoom})

@@ -81,8 +81,8 @@ type lot struct {
 	notBefore time.Time
 	// starving: evictions might help the lot's jobs, once somebody can be evicted.
 	starving bool
-	// appealed is when it was last looked for victims within what the queue is due, appealedBeyond when beyond it.
-	appealed, appealedBeyond time.Time
+	// searched is when it was last looked for victims within what the queue is due, searchedBeyond when beyond it.
+	searched, searchedBeyond time.Time
 }
 
 // stage is what a lot waits for.
@@ -105,13 +105,13 @@ func (l *lot) Position() *int { return &l.at }
 
 func (l *lot) best() *waiting { return l.jobs.Top() }
 
-// lastAppeal is when it was last looked for victims for a turn that borrows, or for one that does not: who may be evicted
+// lastSearch is when it was last looked for victims for a turn that borrows, or for one that does not: who may be evicted
 // for the one and for the other are two questions.
-func (l *lot) lastAppeal(borrowing bool) *time.Time {
+func (l *lot) lastSearch(borrowing bool) *time.Time {
 	if borrowing {
-		return &l.appealedBeyond
+		return &l.searchedBeyond
 	}
-	return &l.appealed
+	return &l.searched
 }
 
 // lotKey says what a lot's jobs have in common.

@@ -129,7 +129,7 @@ func (s *selection) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	}
 	limit := s.lots.limits.refuses(w.job.Job, borrowing)
 	barred, hopeless := s.prospects(l, limit, totals)
-	if (barred || hopeless) && !s.mayAppeal(l, borrowing) {
+	if (barred || hopeless) && !s.maySearch(l, borrowing) {
 		s.putOff(l, limit, barred)
 		return nil
 	}
@@ -221,15 +221,15 @@ func (s *selection) lend(totals model.Totals) *turn {
 	return s.try(first, totals, true)
 }
 
-// mayAppeal reports whether it may help to look for victims for a lot now, as far as a glance at the queues tells. If it is
+// maySearch reports whether it may help to look for victims for a lot now, as far as a glance at the queues tells. If it is
 // too soon, the lot is looked at again later.
-func (s *selection) mayAppeal(l *lot, borrowing bool) bool {
+func (s *selection) maySearch(l *lot, borrowing bool) bool {
 	job := l.best().job.Job
 	if !s.cfg.Evicts || l.key.guest || job.Counts.Nominated > 0 {
 		return s.cfg.Evicts && !l.key.guest
 	}
 	l.starving = s.starving(job)
-	return l.starving && !s.lots.newVictims.tooSoon(*l.lastAppeal(borrowing), s.cfg.Clock.Now()) && len(s.mayEvict(job)) > 0
+	return l.starving && !s.lots.newVictims.tooSoon(*l.lastSearch(borrowing), s.cfg.Clock.Now()) && len(s.mayEvict(job)) > 0
 }
 
 // starving reports whether others may be evicted for a job as far as its own state goes: the policies say so, or it is the broken gang that

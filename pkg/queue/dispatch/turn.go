@@ -43,8 +43,8 @@ type turn struct {
 	// planning is when the lead began to plan, placesThen how many places there were for the turn's job as far as they were counted.
 	planning   time.Time
 	placesThen int
-	// appealing: the plan did not hold, and others are sought who may be evicted.
-	appealing bool
+	// preempting: the plan did not hold, and others are sought who may be evicted.
+	preempting bool
 	// events are those that happened since the turn began; a plan made before them may have missed them.
 	events model.Event
 	// disturbed are those of them that others caused.
@@ -132,8 +132,8 @@ const (
 	Offered TurnPhase = "offered"
 	// Planning: it looks for nodes.
 	Planning TurnPhase = "planning"
-	// Appealing: there are too few, and it looks for others who may be evicted.
-	Appealing TurnPhase = "appealing"
+	// Preempting: there are too few, and it looks for others who may be evicted.
+	Preempting TurnPhase = "preempting"
 	// Placing: members go to the nodes that were planned for them.
 	Placing TurnPhase = "placing"
 )
@@ -145,8 +145,8 @@ func (t *turn) phase() TurnPhase {
 		return Idle
 	case t.members != nil:
 		return Placing
-	case t.appealing:
-		return Appealing
+	case t.preempting:
+		return Preempting
 	case !t.planning.IsZero():
 		return Planning
 	default:

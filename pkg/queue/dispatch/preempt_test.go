@@ -57,26 +57,26 @@ func (d *fixture) ask(job string, size int, class string) {
 	}
 }
 
-// appeal has the lead's turn appeal, which must be a turn that only evictions can help.
-func (d *fixture) appeal(lead types.UID, want ...config.Action) {
+// seeks has the lead's turn seek victims, which must be a turn that only evictions can help.
+func (d *fixture) seeks(lead types.UID, want ...config.Action) {
 	d.t.Helper()
 	entry := d.Enter(lead)
 	if entry.Limit.Kind != model.QueueFull {
 		d.t.Fatalf("the turn is begun for %v, want the limit of the queue", entry.Limit)
 	}
-	if a := d.Appeal(lead); !slices.Equal(a.Actions, want) {
-		d.t.Fatalf("it may appeal by %v, want %v", a.Actions, want)
+	if a := d.MayPreempt(lead); !slices.Equal(a.Actions, want) {
+		d.t.Fatalf("it may preempt by %v, want %v", a.Actions, want)
 	}
 }
 
-// TestAJobAtItsQueuesLimitAppeals follows a job that a limit of its queue keeps waiting, from its appeal to its start.
-func TestAJobAtItsQueuesLimitAppeals(t *testing.T) {
+// TestAJobAtItsQueuesLimitPreempts follows a job that a limit of its queue keeps waiting, from its search for victims to its start.
+func TestAJobAtItsQueuesLimitPreempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := evicting(t, "preempt")
 		d.occupy("low", 4)
 		d.ask("urgent", 1, "high")
 		d.want("urgent-0")
-		d.appeal("urgent-0", config.Preempt)
+		d.seeks("urgent-0", config.Preempt)
 		d.state.Pipeline([]model.Nomination{{UID: "urgent-0", Node: "node-0"}}, []types.UID{"low-3"})
 		d.Pipelined("urgent-0")
 		// The API server might refuse.
@@ -91,8 +91,8 @@ func TestAJobAtItsQueuesLimitAppeals(t *testing.T) {
 		if entry.Limit != (model.Reason{}) || entry.Budget.Refuses(cores(1)) != (model.Reason{}) {
 			t.Errorf("what is kept for the job is held against it: %v", entry.Limit)
 		}
-		if a := d.Appeal("urgent-0"); a.Actions != nil {
-			t.Errorf("it may appeal by %v though room is kept for it", a.Actions)
+		if a := d.MayPreempt("urgent-0"); a.Actions != nil {
+			t.Errorf("it may preempt by %v though room is kept for it", a.Actions)
 		}
 		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.WaitingForVictims}})
 		d.want()
@@ -115,7 +115,7 @@ func TestRoomThatMayNotComeIsNotTaken(t *testing.T) {
 		d.occupy("low", 4)
 		d.ask("urgent", 2, "high")
 		d.want("urgent-0")
-		d.appeal("urgent-0", config.Preempt)
+		d.seeks("urgent-0", config.Preempt)
 		d.state.Pipeline([]model.Nomination{{UID: "urgent-0", Node: "node-0"}, {UID: "urgent-1", Node: "node-0"}}, []types.UID{"low-2", "low-3"})
 		d.Pipelined("urgent-0")
 		d.want()
@@ -133,7 +133,7 @@ func TestRoomThatMayNotComeIsNotTaken(t *testing.T) {
 		d.state.Spare("low-3")
 		d.Step()
 		d.want("urgent-0")
-		d.appeal("urgent-0", config.Preempt)
+		d.seeks("urgent-0", config.Preempt)
 	})
 }
 
@@ -165,26 +165,26 @@ func TestNobodyToEvict(t *testing.T) {
 	})
 }
 
-// TestAppealsAreSpaced: room that is made lets a refused job try again at once, but victims are looked for once a second.
-func TestAppealsAreSpaced(t *testing.T) {
+// TestSearchesForVictimsAreSpaced: room that is made lets a refused job try again at once, but victims are looked for once a second.
+func TestSearchesForVictimsAreSpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := evicting(t, "preempt")
 		d.occupy("low", 4)
 		d.ask("urgent", 4, "high")
 		d.want("urgent-0")
-		d.appeal("urgent-0", config.Preempt)
+		d.seeks("urgent-0", config.Preempt)
 		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "kept"}})
 		d.want()
 		d.state.DeletePod("low-3")
 		d.want()
 		time.Sleep(time.Second)
 		d.want("urgent-0")
-		d.appeal("urgent-0", config.Preempt)
+		d.seeks("urgent-0", config.Preempt)
 	})
 }
 
-// TestAppealAgain: a refusal may say when its reasons are over.
-func TestAppealAgain(t *testing.T) {
+// TestVictimsAreSoughtAgainInTime: a refusal may say when its reasons are over.
+func TestVictimsAreSoughtAgainInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := evicting(t, "preempt")
 		d.occupy("low", 4)
@@ -192,7 +192,7 @@ func TestAppealAgain(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		d.ask("urgent", 1, "high")
 		d.want("urgent-0")
-		d.appeal("urgent-0", config.Preempt)
+		d.seeks("urgent-0", config.Preempt)
 		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "they cool down"}, Again: time.Now().Add(time.Minute)})
 		time.Sleep(59 * time.Second)
 		d.want()
@@ -201,15 +201,15 @@ func TestAppealAgain(t *testing.T) {
 	})
 }
 
-// TestTheNextOfALotAppeals: jobs that ask for the same share a refusal, but not the room that is kept for one of them.
-func TestTheNextOfALotAppeals(t *testing.T) {
+// TestTheNextOfALotPreempts: jobs that ask for the same share a refusal, but not the room that is kept for one of them.
+func TestTheNextOfALotPreempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := evicting(t, "preempt")
 		d.occupy("low", 4)
 		d.ask("first", 1, "high")
 		d.want("first-0")
 		d.ask("second", 1, "high")
-		d.appeal("first-0", config.Preempt)
+		d.seeks("first-0", config.Preempt)
 		d.state.Pipeline([]model.Nomination{{UID: "first-0", Node: "node-0"}}, []types.UID{"low-3"})
 		d.Pipelined("first-0")
 		taken := d.take()
@@ -221,13 +221,13 @@ func TestTheNextOfALotAppeals(t *testing.T) {
 		if !slices.Equal(taken, []types.UID{"second-0"}) {
 			t.Fatalf("activated %v, want second-0", taken)
 		}
-		d.appeal("second-0", config.Preempt)
+		d.seeks("second-0", config.Preempt)
 	})
 }
 
-// TestATurnOnBorrowedRoomAppealsOfItsOwn: a gang that needs more than its queue is due looks for victims within the due, in
+// TestATurnOnBorrowedRoomSeeksItsOwnVictims: a gang that needs more than its queue is due looks for victims within the due, in
 // vain, and then beyond it. The one search does not put off the other.
-func TestATurnOnBorrowedRoomAppealsOfItsOwn(t *testing.T) {
+func TestATurnOnBorrowedRoomSeeksItsOwnVictims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixtureWith(t, args("allocate preempt", byPriority, inGangs, byProportion))
 		d.state.UpsertPriorityClass("high", 1000, false)
@@ -242,14 +242,14 @@ func TestATurnOnBorrowedRoomAppealsOfItsOwn(t *testing.T) {
 		d.occupy("low", 2)
 		d.ask("urgent", 5, "high")
 		d.want("urgent-0")
-		d.appeal("urgent-0", config.Preempt)
+		d.seeks("urgent-0", config.Preempt)
 		d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "kept"}})
 		d.want("urgent-0")
 		if entry := d.Enter("urgent-0"); entry.Limit != (model.Reason{}) {
 			t.Fatalf("the turn is begun for %v, want one on borrowed room", entry.Limit)
 		}
-		if a := d.Appeal("urgent-0"); !slices.Equal(a.Actions, []config.Action{config.Preempt}) {
-			t.Errorf("it may appeal by %v, want %v", a.Actions, config.Preempt)
+		if a := d.MayPreempt("urgent-0"); !slices.Equal(a.Actions, []config.Action{config.Preempt}) {
+			t.Errorf("it may preempt by %v, want %v", a.Actions, config.Preempt)
 		}
 	})
 }
@@ -278,7 +278,7 @@ func (d *fixture) askIn(queue, job string, size int) {
 	d.pods(job, size, "1")
 }
 
-// wantHeard has each turn of the job "first" appeal, and be told that nobody may be evicted. It must have one soon, and no more than
+// wantHeard has each turn of the job "first" seek victims, and be told that nobody may be evicted. It must have one soon, and no more than
 // another after it.
 func (d *fixture) wantHeard() {
 	d.t.Helper()
@@ -289,8 +289,8 @@ func (d *fixture) wantHeard() {
 		}
 		heard = append(heard, time.Since(began))
 		d.Enter("first-0")
-		if a := d.Appeal("first-0"); !slices.Equal(a.Actions, []config.Action{config.Reclaim}) {
-			d.t.Fatalf("it may appeal by %v, want %v", a.Actions, config.Reclaim)
+		if a := d.MayPreempt("first-0"); !slices.Equal(a.Actions, []config.Action{config.Reclaim}) {
+			d.t.Fatalf("it may preempt by %v, want %v", a.Actions, config.Reclaim)
 		}
 		d.Refused("first-0", dispatch.Refusal{Reason: noRoom})
 	}
@@ -299,9 +299,9 @@ func (d *fixture) wantHeard() {
 	}
 }
 
-// TestAnAppealIsHeardAgainWhenTheQueueIsDueMore: how many victims there are for a queue goes by what it is due, which in proportion grows
+// TestVictimsAreSoughtAgainWhenTheQueueIsDueMore: how many victims there are for a queue goes by what it is due, which in proportion grows
 // with what it asks for.
-func TestAnAppealIsHeardAgainWhenTheQueueIsDueMore(t *testing.T) {
+func TestVictimsAreSoughtAgainWhenTheQueueIsDueMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := poor(t)
 		d.askIn("poor", "second", 2)
@@ -309,8 +309,8 @@ func TestAnAppealIsHeardAgainWhenTheQueueIsDueMore(t *testing.T) {
 	})
 }
 
-// TestAnAppealIsHeardAgainWhenAMinimumSinks: so does a gang that needs fewer of its members than before.
-func TestAnAppealIsHeardAgainWhenAMinimumSinks(t *testing.T) {
+// TestVictimsAreSoughtAgainWhenAMinimumSinks: so does a gang that needs fewer of its members than before.
+func TestVictimsAreSoughtAgainWhenAMinimumSinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := poor(t)
 		d.state.UpsertGroup(keyOf("peers"), &model.Group{UID: "peers", Queue: "rich", MinMember: 1, Created: epoch})
@@ -318,8 +318,8 @@ func TestAnAppealIsHeardAgainWhenAMinimumSinks(t *testing.T) {
 	})
 }
 
-// TestAnAppealIsHeardAgainWhenVictimsAreWorthLess: and one of less priority.
-func TestAnAppealIsHeardAgainWhenVictimsAreWorthLess(t *testing.T) {
+// TestVictimsAreSoughtAgainWhenVictimsAreWorthLess: and one of less priority.
+func TestVictimsAreSoughtAgainWhenVictimsAreWorthLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := poor(t)
 		d.state.UpsertPriorityClass("low", -2, false)
@@ -327,8 +327,8 @@ func TestAnAppealIsHeardAgainWhenVictimsAreWorthLess(t *testing.T) {
 	})
 }
 
-// TestAnAppealIsNotHeardAgainForNothing: what protects nobody changes nobody's protection.
-func TestAnAppealIsNotHeardAgainForNothing(t *testing.T) {
+// TestVictimsAreNotSoughtAgainForNothing: what protects nobody changes nobody's protection.
+func TestVictimsAreNotSoughtAgainForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := poor(t)
 		d.state.UpsertPriorityClass("low", -1, false)

@@ -13,12 +13,12 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
-// A turn that is refused may appeal: have others evicted so that its tasks fit. The search for victims runs in the same
+// A turn that is refused may have others evicted so that its tasks fit. The search for victims runs in the same
 // scheduling cycle, outside the dispatcher.
 
-// appealPause is the least time between two searches for victims for the same lot within what its queue is due, between two
+// searchPause is the least time between two searches for victims for the same lot within what its queue is due, between two
 // beyond it, and between two looks at all lots for which there may be new victims: a busy cluster places pods all the time.
-const appealPause = time.Second
+const searchPause = time.Second
 
 // newVictims is whether there may be new victims for those who wait for some: somebody runs who did not, somebody is protected less, or a queue is
 // due more than before or another less, which decides who may be evicted for whom. All methods are called with the dispatcher's lock held.
@@ -39,7 +39,7 @@ func (n *newVictims) note(events model.Event, loosened uint64, evicts bool) {
 
 // tooSoon reports whether the last search for victims was just now, and has it looked at again when the next may be.
 func (n *newVictims) tooSoon(last, now time.Time) bool {
-	again := last.Add(appealPause)
+	again := last.Add(searchPause)
 	if !again.After(now) {
 		return false
 	}
@@ -59,12 +59,12 @@ func (n *newVictims) due(now time.Time) bool {
 	if !n.there || n.next.After(now) {
 		return false
 	}
-	n.there, n.next = false, now.Add(appealPause)
+	n.there, n.next = false, now.Add(searchPause)
 	return true
 }
 
-// Appeal is what a turn that is about to be refused may do.
-type Appeal struct {
+// Attempt is what a turn that is about to be refused may do.
+type Attempt struct {
 	// Job is whose turn it is; nil when the turn is over.
 	Job *model.Job
 	// Actions are those by which others may be evicted for it, in order; none when the job has to wait.
@@ -73,25 +73,25 @@ type Appeal struct {
 	None string
 }
 
-// Appeal returns what the turn that the pod leads may do instead of being refused.
-func (d *Dispatcher) Appeal(lead types.UID) Appeal {
+// MayPreempt returns what the turn that the pod leads may do instead of being refused.
+func (d *Dispatcher) MayPreempt(lead types.UID) Attempt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	job := d.jobLedBy(lead)
 	if job == nil {
-		return Appeal{}
+		return Attempt{}
 	}
-	d.turn.appealing = true
+	d.turn.preempting = true
 	l := d.lots.of(d.turn)
 	if !d.cfg.Evicts || l == nil || l.key.guest || !d.selection.starving(job) {
-		return Appeal{Job: job}
+		return Attempt{Job: job}
 	}
 	l.starving = true
-	a := Appeal{Job: job}
+	a := Attempt{Job: job}
 	if d.cfg.Policies.Starving(job) {
 		a.None = d.cfg.Policies.WhyNone(job)
 	}
-	if last, now := l.lastAppeal(d.turn.borrowing), d.cfg.Clock.Now(); !d.lots.newVictims.tooSoon(*last, now) {
+	if last, now := l.lastSearch(d.turn.borrowing), d.cfg.Clock.Now(); !d.lots.newVictims.tooSoon(*last, now) {
 		*last = now
 		a.Actions = d.selection.mayEvict(job)
 	}
@@ -139,7 +139,7 @@ func (d *Dispatcher) Pipelined(lead types.UID) {
 		d.end(TurnPipelined)
 		if l := d.lots.of(t); l != nil {
 			// There may be victims for the next of its like, too.
-			l.appealed, l.appealedBeyond = time.Time{}, time.Time{}
+			l.searched, l.searchedBeyond = time.Time{}, time.Time{}
 		}
 	}
 	d.mu.Unlock()
