@@ -75,16 +75,14 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	seen.look(func(h *history.History) { fmt.Print(summary(h.Starts(), verdict)) })
-	if err := seen.record(o.record); err != nil {
-		return err
-	}
+	unrecorded := seen.record(o.record)
 	if o.keep {
 		fmt.Printf(keepText, s.cluster.Kubeconfig, s.scheduler.LogFile)
 		if err := s.stay(ctx); err != nil {
 			return err
 		}
 	}
-	return failure(verdict)
+	return errors.Join(failure(verdict), unrecorded)
 }
 
 const keepText = `

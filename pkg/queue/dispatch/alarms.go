@@ -14,7 +14,7 @@ import (
 // may have one.
 type alarms struct {
 	order *heap.Heap[*alarm]
-	of    map[model.JobKey]*alarm
+	byJob map[model.JobKey]*alarm
 }
 
 type alarm struct {
@@ -27,16 +27,16 @@ type alarm struct {
 func (a *alarm) Position() *int { return &a.place }
 
 func newAlarms() alarms {
-	return alarms{order: heap.New(func(a, b *alarm) bool { return a.at.Before(b.at) }), of: map[model.JobKey]*alarm{}}
+	return alarms{order: heap.New(func(a, b *alarm) bool { return a.at.Before(b.at) }), byJob: map[model.JobKey]*alarm{}}
 }
 
 // set asks for a time, unless an earlier one was asked for.
 func (s alarms) set(job model.JobKey, at time.Time) {
-	a := s.of[job]
+	a := s.byJob[job]
 	switch {
 	case a == nil:
 		a = &alarm{job: job, place: -1}
-		s.of[job] = a
+		s.byJob[job] = a
 	case !at.Before(a.at):
 		return
 	}
@@ -46,9 +46,9 @@ func (s alarms) set(job model.JobKey, at time.Time) {
 
 // drop forgets what was asked for.
 func (s alarms) drop(job model.JobKey) {
-	if a := s.of[job]; a != nil {
+	if a := s.byJob[job]; a != nil {
 		s.order.Remove(a)
-		delete(s.of, job)
+		delete(s.byJob, job)
 	}
 }
 
@@ -64,7 +64,7 @@ func (s alarms) next() time.Time {
 func (s alarms) ring(now time.Time, yield func(model.JobKey)) {
 	for s.order.Len() > 0 && !s.order.Top().at.After(now) {
 		job := s.order.Pop().job
-		delete(s.of, job)
+		delete(s.byJob, job)
 		yield(job)
 	}
 }

@@ -28,8 +28,8 @@ type stall struct {
 // stalls are the lots that nodes refuse, in the order of since when, but for those that have stalled by now. All methods are called with the
 // dispatcher's lock held.
 type stalls struct {
-	cfg *Config
-	of  []stall
+	cfg     *Config
+	refused []stall
 }
 
 // note takes in that a lot was refused.
@@ -38,22 +38,22 @@ func (s *stalls) note(l *lot, reason model.Reason) {
 		return
 	}
 	l.refusedSince = s.cfg.Clock.Now()
-	s.of = append(s.of, stall{l, l.refusedSince})
+	s.refused = append(s.refused, stall{l, l.refusedSince})
 }
 
 // next is when the next lot is to be looked at; zero if there is none.
 func (s *stalls) next() time.Time {
-	if len(s.of) == 0 {
+	if len(s.refused) == 0 {
 		return time.Time{}
 	}
-	return s.of[0].since.Add(s.cfg.StalledAfter)
+	return s.refused[0].since.Add(s.cfg.StalledAfter)
 }
 
 // due returns the lots of a backlog that nodes have refused for long by now. Lots that are gone, or were placed since, are forgotten.
 func (s *stalls) due(now time.Time, b *backlog) []*lot {
 	var due []*lot
-	for ; len(s.of) > 0; s.of = s.of[1:] {
-		first := s.of[0]
+	for ; len(s.refused) > 0; s.refused = s.refused[1:] {
+		first := s.refused[0]
 		if b.lots[first.lot.key] != first.lot || !first.lot.refusedSince.Equal(first.since) {
 			continue
 		}

@@ -35,7 +35,7 @@ func newLots(cfg *Config, outbox *outbox) *lots {
 // reset drops all lots, and goes by the rules as they are now.
 func (s *lots) reset() {
 	s.backlog.reset(s.cfg.Policies)
-	s.stalls.of = nil
+	s.stalls.refused = nil
 	s.rooms.reset(s.cfg.Checks)
 	s.lookout.events, s.lookout.unindexed = 0, false
 	s.loosened, s.newVictims.loosened = 0, 0

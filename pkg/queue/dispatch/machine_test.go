@@ -733,7 +733,7 @@ func (m *machine) finish(kept int) string {
 	defer m.d.mu.Unlock()
 	w := m.d.waits.jobs[machineKey(kept)]
 	text := fmt.Sprintf("the job that fits has not started after %s; turns ended %v, rests for %s; active %v, gated %v, busy %v, away %v, held %v, turn %+v, waiting %+v, tasks",
-		patience, slices.Compact(m.endings(0)), time.Until(m.d.waits.setbacks.of[machineKey(kept)].notBefore), m.active, m.gated, m.busy, m.d.waits.absence.away, m.d.waits.absence.held, m.d.turn, w)
+		patience, slices.Compact(m.endings(0)), time.Until(m.d.waits.setbacks.byJob[machineKey(kept)].notBefore), m.active, m.gated, m.busy, m.d.waits.absence.away, m.d.waits.absence.held, m.d.turn, w)
 	for _, t := range m.state.Job(machineKey(kept)).Tasks {
 		text += fmt.Sprintf(" %s %s on %q", t.UID, t.Status, t.Node)
 	}

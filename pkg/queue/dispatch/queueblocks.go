@@ -7,9 +7,9 @@ import "github.com/caldera-scheduler/caldera/pkg/model"
 
 // queueBlocks tells by queue why its jobs have no turns, as last found. Its method is called with the dispatcher's lock held.
 type queueBlocks struct {
-	cfg    *Config
-	outbox *outbox
-	of     map[string]model.Reason
+	cfg     *Config
+	outbox  *outbox
+	byQueue map[string]model.Reason
 }
 
 // renew asks anew, and returns the queues whose answer has changed. It has it told when one is left out of scheduling, or no longer is.
@@ -18,11 +18,11 @@ func (b queueBlocks) renew() (changed map[string]bool) {
 	for _, q := range b.cfg.Policies.Book().Queues() {
 		known[q.Name] = true
 		now := b.cfg.Policies.QueueBlocked(&model.Job{Queue: q.Name})
-		before, had := b.of[q.Name]
+		before, had := b.byQueue[q.Name]
 		if had && before == now {
 			continue
 		}
-		b.of[q.Name], changed[q.Name] = now, true
+		b.byQueue[q.Name], changed[q.Name] = now, true
 		switch {
 		case q.Spec == nil:
 		case now.Kind == model.QueueMisconfigured:
@@ -31,9 +31,9 @@ func (b queueBlocks) renew() (changed map[string]bool) {
 			b.outbox.fault(q.Spec, model.Reason{})
 		}
 	}
-	for name := range b.of {
+	for name := range b.byQueue {
 		if !known[name] {
-			delete(b.of, name)
+			delete(b.byQueue, name)
 			changed[name] = true
 		}
 	}

@@ -34,18 +34,18 @@ type setback struct {
 
 // setbacks are those of all jobs that failed. All methods are called with the dispatcher's lock held.
 type setbacks struct {
-	cfg *Config
-	of  map[model.JobKey]setback
+	cfg   *Config
+	byJob map[model.JobKey]setback
 	// changed is told of each change of a job's.
 	changed func(model.JobKey, setback)
 }
 
 func newSetbacks(cfg *Config, changed func(model.JobKey, setback)) setbacks {
-	return setbacks{cfg: cfg, of: map[model.JobKey]setback{}, changed: changed}
+	return setbacks{cfg: cfg, byJob: map[model.JobKey]setback{}, changed: changed}
 }
 
 func (s setbacks) put(key model.JobKey, now setback) {
-	s.of[key] = now
+	s.byJob[key] = now
 	s.changed(key, now)
 }
 
@@ -53,7 +53,7 @@ func (s setbacks) put(key model.JobKey, now setback) {
 // The first failure that took none is followed by another attempt at once. From then on the job has its turns within the allowance,
 // until a pod of it is bound.
 func (s setbacks) failed(key model.JobKey, cost time.Duration) {
-	of := s.of[key]
+	of := s.byJob[key]
 	rest := chargedPart * cost
 	if of.failures > 0 {
 		rest = max(rest, backoff(key, of.failures))
@@ -68,7 +68,7 @@ func (s setbacks) failed(key model.JobKey, cost time.Duration) {
 // explain keeps the error of a bind, so that the PodGroup of a job that failed tells it. Pods without a PodGroup are told by the
 // scheduler itself.
 func (s setbacks) explain(key model.JobKey, err error) {
-	of, failed := s.of[key]
+	of, failed := s.byJob[key]
 	if job := s.cfg.State.Summary(key); !failed || job == nil || job.Group == nil {
 		return
 	}
@@ -81,23 +81,23 @@ func (s setbacks) released(key model.JobKey, times int) {
 	if times < 2 {
 		return
 	}
-	of := s.of[key]
+	of := s.byJob[key]
 	of.notBefore = s.cfg.Clock.Now().Add(min(lastRest, firstRest<<min(times-2, 10)))
 	s.put(key, of)
 }
 
 // bound forgets what failed before, and with that that the job rests.
 func (s setbacks) bound(key model.JobKey) (forgot bool) {
-	if _, ok := s.of[key]; !ok {
+	if _, ok := s.byJob[key]; !ok {
 		return false
 	}
-	delete(s.of, key)
+	delete(s.byJob, key)
 	s.changed(key, setback{})
 	return true
 }
 
 // drop forgets a job that is gone.
-func (s setbacks) drop(key model.JobKey) { delete(s.of, key) }
+func (s setbacks) drop(key model.JobKey) { delete(s.byJob, key) }
 
 // backoff is how long a job rests after so many failures before: it doubles up to a bound. Of that it takes from half to all, by the job's
 // name: jobs that failed together, because they write the same object for instance, are not tried together again.

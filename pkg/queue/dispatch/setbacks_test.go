@@ -67,8 +67,8 @@ func TestHowLongAJobRests(t *testing.T) {
 		if !told.notBefore.IsZero() {
 			rest = told.notBefore.Sub(clock.Now())
 		}
-		if rest < c.least || rest > c.most || s.of[job] != told {
-			t.Errorf("%s: it rests for %v, want %v to %v; kept is %+v, told %+v", name, rest, c.least, c.most, s.of[job], told)
+		if rest < c.least || rest > c.most || s.byJob[job] != told {
+			t.Errorf("%s: it rests for %v, want %v to %v; kept is %+v, told %+v", name, rest, c.least, c.most, s.byJob[job], told)
 		}
 	}
 }

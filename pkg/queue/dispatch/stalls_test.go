@@ -27,8 +27,8 @@ func TestLotsThatNodesRefuseStallInTheirOrder(t *testing.T) {
 		return l
 	}
 	gone, first, second := refused("gone", false), refused("first", true), refused("second", true)
-	if due := s.due(clock.Now(), b); len(due) != 0 || len(s.of) != 2 || s.of[0].lot != first {
-		t.Errorf("%d lots have stalled and %d may, want none and two: %s is gone", len(due), len(s.of), gone.key.queue)
+	if due := s.due(clock.Now(), b); len(due) != 0 || len(s.refused) != 2 || s.refused[0].lot != first {
+		t.Errorf("%d lots have stalled and %d may, want none and two: %s is gone", len(due), len(s.refused), gone.key.queue)
 	}
 	clock.SetTime(s.next())
 	if due := s.due(clock.Now(), b); len(due) != 1 || due[0] != first {
@@ -38,7 +38,7 @@ func TestLotsThatNodesRefuseStallInTheirOrder(t *testing.T) {
 		t.Errorf("the next is looked at at %s, want %s", s.next(), want)
 	}
 	s.note(second, model.Reason{FromNodes: true})
-	if len(s.of) != 1 {
-		t.Errorf("%d lots may stall, want one: it was noted before", len(s.of))
+	if len(s.refused) != 1 {
+		t.Errorf("%d lots may stall, want one: it was noted before", len(s.refused))
 	}
 }

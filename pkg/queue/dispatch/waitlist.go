@@ -188,7 +188,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 		return
 	}
 	if w == nil {
-		w = &waiting{at: -1, setback: s.setbacks.of[key]}
+		w = &waiting{at: -1, setback: s.setbacks.byJob[key]}
 		s.jobs[key] = w
 	}
 	// The order of lots and applicants must not change under them.

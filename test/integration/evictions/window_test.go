@@ -31,8 +31,8 @@ const unanswered = 12 * time.Second
 type gate struct {
 	*httptest.Server
 	opened chan struct{}
-	// held counts the requests that it has kept, tried those of them that would change nothing.
-	held, tried atomic.Int32
+	// held counts the requests that it has kept, dryRuns those of them that would change nothing.
+	held, dryRuns atomic.Int32
 }
 
 // closeGate has the API server keep all requests to delete pods, from the moment it returns. A pod that exists is needed to see that. The gate
@@ -72,7 +72,7 @@ func (s *scene) closeGate(pod string) *gate {
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
 		defer cancel()
 		err := s.Kube.CoreV1().Pods(env.Namespace).Delete(ctx, pod, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		if g.tried.Load() == 0 {
+		if g.dryRuns.Load() == 0 {
 			return fmt.Sprintf("requests to delete pods are not kept: %v", err)
 		}
 		return ""
@@ -100,7 +100,7 @@ func (g *gate) review(w http.ResponseWriter, r *http.Request) {
 	case <-g.opened:
 	default:
 		if ptr.Deref(review.Request.DryRun, false) {
-			g.tried.Add(1)
+			g.dryRuns.Add(1)
 		} else {
 			g.held.Add(1)
 		}
