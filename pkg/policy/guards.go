@@ -104,7 +104,7 @@ func (cdp) guard(t *Trial, v model.Victim, _ *jobUsage) string {
 	return ""
 }
 
-// tdm is Volcano's plugin of that name, as far as it concerns preemption: jobs that may themselves be evicted, or run on
+// tdm is Volcano's plugin of that name, as far as it concerns the order of jobs and preemption: jobs that must not be evicted go first; jobs that may themselves be evicted, or run on
 // revocable nodes, take nothing from others; and the others take of each job so many running pods on ordinary nodes as
 // its PodGroup allows. Revocable nodes are those of a zone that is only usable at certain times; what runs there does not
 // stand in the way of a pod that may not.
@@ -122,6 +122,19 @@ func (tdm) guardInside(t *Trial, v model.Victim, h *jobUsage) string {
 		return whyAtOnce
 	}
 	return ""
+}
+
+// CompareJobs puts jobs that may not be evicted before those that may. Source: Volcano pkg/scheduler/plugins/tdm/tdm.go, jobOrderFn.
+func (tdm) CompareJobs(a, b *Ranked) int {
+	x, _ := a.Preemptable()
+	y, _ := b.Preemptable()
+	switch {
+	case x == y:
+		return 0
+	case y:
+		return -1
+	}
+	return 1
 }
 
 func (tdm) starving(job *model.Job) bool {
