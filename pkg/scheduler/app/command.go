@@ -70,6 +70,16 @@ func SetFeatureDefaults() {
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.NominatedNodeNameForExpectation, false))
 }
 
+// refuseWorkloads says what to change if upstream's own scheduling of PodGroups is on. It keeps the pods of a group in its queue as one
+// entity, where no queue of ours orders them, and places them by itself. Here Caldera reads Kubernetes' PodGroups.
+func refuseWorkloads(gate featuregate.FeatureGate) error {
+	if !gate.Enabled(features.GenericWorkload) {
+		return nil
+	}
+	return fmt.Errorf("the feature gate %s is on in this process, in which kube-scheduler would place PodGroups beside Caldera: "+
+		"leave it out of --feature-gates here; the API server and the controller manager keep it on", features.GenericWorkload)
+}
+
 // run is upstream's runCommand with our plugins.
 func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside plugins.Extensions) error {
 	verflag.PrintAndExitIfRequested()
@@ -78,6 +88,9 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 		return fmt.Errorf("setting up logging: %w", err)
 	}
 	cliflag.PrintFlags(cmd.Flags())
+	if err := refuseWorkloads(gate); err != nil {
+		return err
+	}
 
 	var conf *volcano
 	if volcanoFile != "" {
@@ -85,6 +98,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 		if conf, err = newVolcano(volcanoFile, opts.ConfigFile); err != nil {
 			return err
 		}
+		conf.flags, conf.reached = opts.Flags.FlagSet("deprecated"), opts.Deprecated
 		c, err := conf.translate(conf.content)
 		if err != nil {
 			return err

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/spf13/pflag"
+	componentbaseconfig "k8s.io/component-base/config"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
@@ -25,6 +28,10 @@ type volcano struct {
 	// that of --config.
 	base     []byte
 	baseFile string
+	// flags are those that say how the API server is reached. Upstream leaves them out where there is a configuration file, which
+	// nobody gave here.
+	flags   *pflag.FlagSet
+	reached *options.DeprecatedOptions
 }
 
 // newVolcano reads the file, and --config if it is given.
@@ -59,7 +66,26 @@ func (v *volcano) translate(data []byte) (*schedulerconfig.KubeSchedulerConfigur
 	if err != nil {
 		return nil, err
 	}
+	if v.base == nil && v.flags != nil {
+		v.reach(&base.ClientConnection)
+	}
 	return base, profile.SetVolcano(v.file, base, args)
+}
+
+// reach sets how the API server is reached as far as flags say it.
+func (v *volcano) reach(c *componentbaseconfig.ClientConnectionConfiguration) {
+	if v.flags.Changed("kubeconfig") {
+		c.Kubeconfig = v.reached.Kubeconfig
+	}
+	if v.flags.Changed("kube-api-content-type") {
+		c.ContentType = v.reached.ContentType
+	}
+	if v.flags.Changed("kube-api-qps") {
+		c.QPS = v.reached.QPS
+	}
+	if v.flags.Changed("kube-api-burst") {
+		c.Burst = v.reached.Burst
+	}
 }
 
 // again is translate for a scheduler that runs: with all defaults, as upstream's set-up gives them to the first configuration.
