@@ -15,12 +15,22 @@ import (
 
 // Domain is a set of nodes inside of which a gang is to be.
 type Domain struct {
+	Kind
 	Name string
 	// Tier orders domains: a gang is better inside of one with a smaller tier.
 	Tier int
 	// Nodes are their names; those that the snapshot does not have do not matter.
 	Nodes []string
 }
+
+// Kind is what domains are called where people read of one, and of many.
+type Kind struct{ One, Many string }
+
+// The kinds of domains.
+var (
+	HyperNode      = Kind{"hyperNode", "HyperNodes"}
+	TopologyDomain = Kind{"topology domain", "topology domains"}
+)
 
 // Domains says inside of which nodes gangs are to be.
 type Domains interface {
@@ -33,11 +43,24 @@ type Domains interface {
 
 // domains asks where a job may be planned.
 func (p *Planner) domains(job *model.Job, nodes []fwk.NodeInfo) (domains []Domain, refusal string) {
+	if job.Group != nil && job.Group.TopologyKey != "" {
+		return labelDomains(job, nodes)
+	}
 	if p.Domains == nil {
 		return nil, ""
 	}
 	return p.Domains.DomainsOf(job, nodes)
 }
+
+// evictingDomains is in how many domains evictions are tried for a job.
+func (p *Planner) evictingDomains(job *model.Job) int {
+	if job.Group != nil && job.Group.TopologyKey != "" {
+		return mostLabelDomains
+	}
+	return p.Domains.EvictingDomains()
+}
+
+func (d Domain) String() string { return d.One + " " + d.Name }
 
 // nowhere is the reason of a job that may be planned nowhere.
 func nowhere(refusal string) model.Reason {
@@ -87,16 +110,16 @@ func (p *Planner) planInside(ctx context.Context, r Request, nodes []fwk.NodeInf
 		if err != nil || len(plan.Placements) > 0 || !plan.Reason.FromNodes {
 			return plan, err
 		}
-		if plan.Reason.Message = fmt.Sprintf("in hyperNode %s: %s", domains[i].Name, plan.Reason.Message); tried == 0 || plan.fit >= nearest.fit {
+		if plan.Reason.Message = fmt.Sprintf("in %s: %s", domains[i], plan.Reason.Message); tried == 0 || plan.fit >= nearest.fit {
 			nearest = plan
 		}
 		tried++
 	}
 	switch {
 	case tried == 0:
-		nearest.Reason = nowhere("the HyperNodes that it may be in have no nodes")
+		nearest.Reason = nowhere(fmt.Sprintf("the %s that it may be in have no nodes", domains[0].Many))
 	case tried > 1:
-		nearest.Reason.Message += fmt.Sprintf("; %d HyperNodes were tried", tried)
+		nearest.Reason.Message += fmt.Sprintf("; %d %s were tried", tried, domains[0].Many)
 	}
 	return nearest, nil
 }
@@ -106,7 +129,7 @@ func (p *Planner) planInside(ctx context.Context, r Request, nodes []fwk.NodeInf
 func (p *Planner) evictInside(ctx context.Context, s Search, nodes []fwk.NodeInfo, domains []Domain) (st Statement, err error) {
 	domains = slices.Clone(domains)
 	slices.SortStableFunc(domains, func(a, b Domain) int { return b.Tier - a.Tier })
-	domains = domains[:min(len(domains), p.Domains.EvictingDomains())]
+	domains = domains[:min(len(domains), p.evictingDomains(s.Job))]
 	for i, in := range nodesIn(domains, nodes) {
 		if len(in) == 0 {
 			continue
@@ -118,7 +141,7 @@ func (p *Planner) evictInside(ctx context.Context, s Search, nodes []fwk.NodeInf
 		if err != nil || st.Placements != nil {
 			return st, err
 		}
-		st.Why = fmt.Sprintf("in hyperNode %s: %s", domains[i].Name, st.Why)
+		st.Why = fmt.Sprintf("in %s: %s", domains[i], st.Why)
 	}
 	return st, nil
 }

@@ -27,7 +27,7 @@ type racks struct {
 func (r racks) DomainsOf(_ *model.Job, nodes []fwk.NodeInfo) ([]gang.Domain, string) {
 	var domains []gang.Domain
 	for i, prefix := range r.names {
-		d := gang.Domain{Name: prefix, Tier: i, Nodes: []string{"not-there"}}
+		d := gang.Domain{Kind: gang.HyperNode, Name: prefix, Tier: i, Nodes: []string{"not-there"}}
 		for _, n := range nodes {
 			if strings.HasPrefix(n.Node().Name, prefix) {
 				d.Nodes = append(d.Nodes, n.Node().Name)

@@ -23,6 +23,8 @@ type entry struct {
 	ready bool
 	// lent: job.Pending has been handed out, and is copied before it changes. Those who read the model set it.
 	lent atomic.Bool
+	// oldest is the task that was created first, as long as the job's queue, or more, goes by it.
+	oldest types.UID
 	// frozen is the immutable copy handed out; nil when the live job has changed since.
 	frozen *Job
 }
@@ -62,6 +64,9 @@ func (s *State) putTask(t *Task, c *Change) {
 		e.job.Tasks = append(e.job.Tasks, t)
 		s.jobOf[t.UID] = t.Job
 		e.count(t, 1)
+		if first := e.first(); first != nil && byAge(t, first) < 0 {
+			e.oldest = t.UID
+		}
 	}
 	if t.Nominated != "" {
 		s.nominated[t.UID] = true
@@ -157,6 +162,7 @@ func (s *State) touch(key JobKey, e *entry, c *Change) {
 		delete(s.jobs, key)
 	}
 	e.begin()
+	e.findOldest()
 	e.frozen = nil
 	s.snapshots.changed(key, len(s.jobs))
 	c.Jobs = append(c.Jobs, key)
@@ -183,20 +189,48 @@ func (s *State) head(e *entry) Job {
 	e.lent.Store(true)
 	switch {
 	case j.Group != nil:
-		j.Queue, j.Created, j.UID = j.Group.Queue, j.Group.Created, j.Group.UID
+		j.Created, j.UID = j.Group.Created, j.Group.UID
 		j.Priority = s.priority(j.Group.PriorityClass)
+		if j.Group.Priority != nil {
+			j.Priority = *j.Group.Priority
+		}
 	case len(e.job.Tasks) > 0:
-		first := slices.MinFunc(e.job.Tasks, func(a, b *Task) int {
-			return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
-		})
+		first := e.first()
 		j.Created, j.UID, j.Priority = first.Created, first.UID, podPriority(first.Pod)
-		j.Queue = first.Pod.Annotations[QueueAnnotation]
 	}
-	if j.Queue == "" {
-		j.Queue = DefaultQueue
-	}
+	j.Queue = cmp.Or(e.queue(), s.namespaces[j.Key.Namespace], DefaultQueue)
 	return j
 }
+
+// queue is the one that the job's PodGroup names, or else its oldest pod; empty when neither does.
+func (e *entry) queue() string {
+	if g := e.job.Group; g != nil && g.Queue != "" {
+		return g.Queue
+	}
+	if first := e.first(); first != nil {
+		return first.Pod.Annotations[QueueAnnotation]
+	}
+	return ""
+}
+
+// first is the oldest task; nil when the job has none.
+func (e *entry) first() *Task {
+	if i, ok := e.index[e.oldest]; ok {
+		return e.job.Tasks[i]
+	}
+	return nil
+}
+
+// findOldest finds the task that was created first, if something goes by it and it is not known.
+func (e *entry) findOldest() {
+	if e.job.Group != nil && e.job.Group.Queue != "" || len(e.job.Tasks) == 0 || e.first() != nil {
+		return
+	}
+	e.oldest = slices.MinFunc(e.job.Tasks, byAge).UID
+}
+
+// byAge is the order of tasks by when they were created, the first one first.
+func byAge(a, b *Task) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID)) }
 
 func (s *State) priority(class string) int32 {
 	if value, ok := s.classes[class]; ok {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -23,7 +24,7 @@ const (
 	VolcanoGroupNameAnnotation = "scheduling.volcano.sh/group-name"
 	// CoschedulingLabel names the pod's scheduling.x-k8s.io PodGroup (sigs.k8s.io/scheduler-plugins).
 	CoschedulingLabel = "scheduling.x-k8s.io/pod-group"
-	// QueueAnnotation names the queue of a pod that has no PodGroup.
+	// QueueAnnotation names the queue of jobs whose PodGroup has none: on the PodGroup, on a pod, or on the namespace.
 	QueueAnnotation = "scheduling.volcano.sh/queue-name"
 	// RoleKey names the pod's role in its job; annotation first, then label.
 	RoleKey = "volcano.sh/task-spec"
@@ -48,6 +49,8 @@ const (
 	FromVolcano
 	// FromCoscheduling is a scheduling.x-k8s.io PodGroup.
 	FromCoscheduling
+	// FromNative is Kubernetes' own, a scheduling.k8s.io PodGroup.
+	FromNative
 )
 
 // JobKey identifies a job. For a job of one, Name is the pod's name.
@@ -65,19 +68,34 @@ func (k JobKey) Compare(other JobKey) int {
 	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name), cmp.Compare(k.Source, other.Source))
 }
 
-// JobOf returns the job a pod belongs to.
+// JobOf returns the job a pod belongs to. Of several marks the first counts: Kubernetes' own group; a group of Volcano's that somebody
+// named; one of scheduler-plugins; the group of one that Volcano's controller makes for every pod without a group.
 func JobOf(pod *corev1.Pod) JobKey {
-	key := JobKey{Source: FromVolcano, Namespace: pod.Namespace, Name: pod.Annotations[GroupNameAnnotation]}
-	if key.Name == "" {
-		key.Name = pod.Annotations[VolcanoGroupNameAnnotation]
+	native, named := nativeGroupOf(pod), cmp.Or(pod.Annotations[GroupNameAnnotation], pod.Annotations[VolcanoGroupNameAnnotation])
+	switch label := pod.Labels[CoschedulingLabel]; {
+	case native != "":
+		return JobKey{FromNative, pod.Namespace, native}
+	case named != "" && (label == "" || !generated(pod, named)):
+		return JobKey{FromVolcano, pod.Namespace, named}
+	case label != "":
+		return JobKey{FromCoscheduling, pod.Namespace, label}
 	}
-	if key.Name == "" {
-		key.Source, key.Name = FromCoscheduling, pod.Labels[CoschedulingLabel]
+	return JobKey{FromPod, pod.Namespace, pod.Name}
+}
+
+func nativeGroupOf(pod *corev1.Pod) string {
+	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
+		return *g.PodGroupName
 	}
-	if key.Name == "" {
-		key.Source, key.Name = FromPod, pod.Name
-	}
-	return key
+	return ""
+}
+
+// generated reports whether a group is one that Volcano's podgroup controller made for a pod, or for the pods of its owner, because they had
+// none. Source: Volcano's pkg/controllers/podgroup, GeneratePodgroupName.
+func generated(pod *corev1.Pod, group string) bool {
+	uid, ok := strings.CutPrefix(group, "podgroup-")
+	return ok && (uid == string(pod.UID) ||
+		slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return uid == string(o.UID) }))
 }
 
 // NewTask reads a pod. The status is the one of Volcano's pod-to-task table (reference section 2.3).

@@ -4,10 +4,15 @@
 package model_test
 
 import (
+	"cmp"
+	"slices"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -41,13 +46,104 @@ func TestJobOf(t *testing.T) {
 		"a label spelled like the annotation names nothing": {
 			options{labelled("scheduling.k8s.io/group-name", "a")}, model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "me"},
 		},
+		"Kubernetes' own group": {options{inNative("a")}, model.JobKey{Source: model.FromNative, Namespace: "ns", Name: "a"}},
+		"Kubernetes' own group goes before an annotation": {
+			options{inNative("a"), annotated("scheduling.k8s.io/group-name", "b")}, model.JobKey{Source: model.FromNative, Namespace: "ns", Name: "a"},
+		},
+		"Kubernetes' own group goes before a label": {
+			options{inNative("a"), labelled("scheduling.x-k8s.io/pod-group", "b")}, model.JobKey{Source: model.FromNative, Namespace: "ns", Name: "a"},
+		},
+		"what Volcano makes for a pod without a group": {
+			options{annotated("scheduling.k8s.io/group-name", "podgroup-me")}, model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "podgroup-me"},
+		},
+		"a label goes before what Volcano made": {
+			options{annotated("scheduling.k8s.io/group-name", "podgroup-me"), labelled("scheduling.x-k8s.io/pod-group", "a")},
+			model.JobKey{Source: model.FromCoscheduling, Namespace: "ns", Name: "a"},
+		},
+		"a label goes before what Volcano made for the owner": {
+			options{ownedBy("set"), annotated("scheduling.k8s.io/group-name", "podgroup-set"), labelled("scheduling.x-k8s.io/pod-group", "a")},
+			model.JobKey{Source: model.FromCoscheduling, Namespace: "ns", Name: "a"},
+		},
+		"Kubernetes' own group goes before what Volcano made": {
+			options{inNative("a"), annotated("scheduling.k8s.io/group-name", "podgroup-me")}, model.JobKey{Source: model.FromNative, Namespace: "ns", Name: "a"},
+		},
+		"a name that only begins like what Volcano makes": {
+			options{annotated("scheduling.k8s.io/group-name", "podgroup-other"), labelled("scheduling.x-k8s.io/pod-group", "a")},
+			model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "podgroup-other"},
+		},
 		"without a group the pod is a job of its own": {
 			nil, model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "me"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, model.JobOf(newPod("me", tc.pod...))); diff != "" {
+			if diff := gocmp.Diff(tc.want, model.JobOf(newPod("me", tc.pod...))); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func inNative(group string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group} }
+}
+
+func ownedBy(uid types.UID) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{UID: uid}} }
+}
+
+// TestQueueOf: the queue is the first that somebody names, of the PodGroup, the oldest pod and the namespace.
+func TestQueueOf(t *testing.T) {
+	key := model.JobKey{Source: model.FromCoscheduling, Namespace: "ns", Name: "a"}
+	member := func(i int, queue string) *corev1.Pod {
+		p := newPod(podName(i), labelled(model.CoschedulingLabel, "a"))
+		p.CreationTimestamp = metav1.NewTime(epoch.Add(time.Duration(i) * time.Second))
+		if queue != "" {
+			p.Annotations[model.QueueAnnotation] = queue
+		}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		// group is the queue that the PodGroup names, pods those of its pods, the oldest first.
+		group     string
+		pods      []string
+		namespace string
+		want      string
+	}{
+		"nobody names one":                       {pods: []string{""}, want: "default"},
+		"nobody names one, and no pods":          {want: "default"},
+		"the group":                              {group: "g", pods: []string{""}, want: "g"},
+		"the group goes before a pod":            {group: "g", pods: []string{"p"}, want: "g"},
+		"the group goes before the namespace":    {group: "g", namespace: "n", want: "g"},
+		"the group goes before both":             {group: "g", pods: []string{"p"}, namespace: "n", want: "g"},
+		"a pod":                                  {pods: []string{"p"}, want: "p"},
+		"a pod goes before the namespace":        {pods: []string{"p"}, namespace: "n", want: "p"},
+		"the oldest pod":                         {pods: []string{"p", "q"}, want: "p"},
+		"the oldest pod names none":              {pods: []string{"", "q"}, want: "default"},
+		"the namespace goes before younger pods": {pods: []string{"", "q"}, namespace: "n", want: "n"},
+		"the namespace":                          {pods: []string{""}, namespace: "n", want: "n"},
+		"the namespace of a group without pods":  {namespace: "n", want: "n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := model.NewState()
+			s.AddScheduler(batch)
+			s.UpsertNamespace("ns", tc.namespace)
+			s.UpsertNamespace("other", "wrong")
+			s.UpsertGroup(key, &model.Group{UID: "g", Queue: tc.group, MinMember: 1})
+			// The youngest comes first, so that what was the oldest is not any more.
+			for i, queue := range slices.Backward(tc.pods) {
+				s.UpsertPod(member(i, queue))
+			}
+			if got := s.Summary(key).Queue; got != tc.want {
+				t.Errorf("the queue is %q, want %q", got, tc.want)
+			}
+			s.UpsertPod(member(podCount, "late"))
+			s.DeletePod(types.UID(podName(0)))
+			if len(tc.pods) > 0 && tc.group == "" {
+				next := append(slices.Clone(tc.pods[1:]), "late")[0]
+				want := cmp.Or(next, tc.namespace, "default")
+				if got := s.Summary(key).Queue; got != want {
+					t.Errorf("without its oldest pod the queue is %q, want %q", got, want)
+				}
 			}
 		})
 	}
@@ -186,7 +282,7 @@ func TestTaskReadsItsPod(t *testing.T) {
 				Role: task.Role, Priority: task.Priority, Request: task.Request.String(), Traits: task.Traits,
 				Gated: task.Gated, BestEffort: task.BestEffort, Problem: task.Problem,
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
 			}
 		})

@@ -158,7 +158,9 @@ func podName(i int) string { return fmt.Sprintf("p%d", i) }
 var keys = func() []model.JobKey {
 	var all []model.JobKey
 	for _, name := range []string{"a", "b"} {
-		all = append(all, model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: name}, model.JobKey{Source: model.FromCoscheduling, Namespace: "ns", Name: name})
+		for _, source := range []model.Source{model.FromVolcano, model.FromCoscheduling, model.FromNative} {
+			all = append(all, model.JobKey{Source: source, Namespace: "ns", Name: name})
+		}
 	}
 	for i := range podCount {
 		all = append(all, model.JobKey{Source: model.FromPod, Namespace: "ns", Name: podName(i)})
@@ -185,9 +187,11 @@ func anyPod(t *rapid.T) *corev1.Pod {
 	if i == podCount-1 {
 		p.Spec.SchedulerName = "other"
 	}
-	switch group := pick(t, "group", "", "a", "b"); pick(t, "source", model.FromVolcano, model.FromCoscheduling) {
+	switch group := pick(t, "group", "", "a", "b"); pick(t, "source", model.FromVolcano, model.FromCoscheduling, model.FromNative) {
 	case model.FromVolcano:
 		p.Annotations[model.GroupNameAnnotation] = group
+	case model.FromNative:
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
 	default:
 		p.Labels[model.CoschedulingLabel] = group
 	}
@@ -248,16 +252,20 @@ func (p *pair) steps() map[string]func(*rapid.T) {
 			p.do(t, func() model.Change { return s.Forget(uid) }, func() { delete(w.reserved, uid) })
 		},
 		"upsert group": func(t *rapid.T) {
-			key := rapid.SampledFrom(keys[:4]).Draw(t, "group")
+			key := rapid.SampledFrom(keys[:6]).Draw(t, "group")
 			group := &model.Group{
-				UID: "group", Queue: pick(t, "queue", "q1", "q2"), MinMember: pick(t, "min", 0, 2),
+				UID: "group", Queue: pick(t, "queue", "", "q1", "q2"), MinMember: pick(t, "min", 0, 2),
 				PriorityClass: pick(t, "class", "", "low", "high"), Created: epoch,
 			}
 			p.do(t, func() model.Change { return s.UpsertGroup(key, group) }, func() { w.groups[key] = group })
 		},
 		"delete group": func(t *rapid.T) {
-			key := rapid.SampledFrom(keys[:4]).Draw(t, "group")
+			key := rapid.SampledFrom(keys[:6]).Draw(t, "group")
 			p.do(t, func() model.Change { return s.DeleteGroup(key) }, func() { delete(w.groups, key) })
+		},
+		"upsert namespace": func(t *rapid.T) {
+			queue := pick(t, "queue", "", "q1", "q3")
+			p.do(t, func() model.Change { return s.UpsertNamespace("ns", queue) }, func() { w.namespaces["ns"] = queue })
 		},
 		"upsert node": func(t *rapid.T) {
 			node := newNode(anyNode(t), having("cpu", pick(t, "cpu", "0", "4", "8"), pick(t, "device", "x/gpu", "y/fpga"), "2"))

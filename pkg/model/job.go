@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -21,7 +22,7 @@ import (
 // Group is what a PodGroup asks for, whichever API it comes from. Groups are immutable.
 type Group struct {
 	UID types.UID
-	// Queue is the queue the job is submitted to, never empty.
+	// Queue is the queue that the PodGroup names; empty when it names none, so that its pods or its namespace may.
 	Queue string
 	// MinMember is how many tasks start together or not at all. Zero: each on its own.
 	MinMember int
@@ -41,8 +42,14 @@ type Group struct {
 	Problem string
 	// Topology is how near each other the tasks are to be; nil when it does not matter.
 	Topology *NetworkTopology
+	// TopologyKey is a label of nodes: all tasks are to be on nodes with one value of it; empty when they need not.
+	TopologyKey string
 	// PriorityClass names the job's PriorityClass; empty for the cluster's default.
 	PriorityClass string
+	// Priority is the job's, where the API server has already looked up what its class stands for; nil: go by the class.
+	Priority *int32
+	// Whole: its pods are disrupted all together or not at all.
+	Whole bool
 	// Start is what the gang started with as the API server has it, from the last process that knew.
 	Start   Start
 	Created time.Time
@@ -87,7 +94,7 @@ func (g *Group) roleTotal() int {
 // same queue and at the same priority.
 func (g *Group) protectsLike(o *Group) bool {
 	return g.MinMember == o.MinMember && maps.Equal(g.MinTaskMember, o.MinTaskMember) &&
-		g.PriorityClass == o.PriorityClass && g.Queue == o.Queue && g.Terms == o.Terms
+		g.PriorityClass == o.PriorityClass && ptr.Equal(g.Priority, o.Priority) && g.Queue == o.Queue && g.Terms == o.Terms && g.Whole == o.Whole
 }
 
 // Counts are how many tasks of a job, or of one role of it, are in which state (reference section 2.5).

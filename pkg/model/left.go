@@ -13,7 +13,9 @@ type Left struct {
 	// Ready tasks count toward the minimum, Placed ones are on nodes.
 	Ready, Placed int
 	least         int
-	roles         []roleLeft
+	// whole: nobody is surplus; all go or nobody does.
+	whole bool
+	roles []roleLeft
 }
 
 // roleLeft is what is left of a role that has a minimum.
@@ -35,7 +37,7 @@ const (
 
 // Left is the job with nobody gone.
 func (j *Job) Left() Left {
-	l := Left{Ready: j.Counts.Ready(), Placed: j.Placed(), least: j.Min()}
+	l := Left{Ready: j.Counts.Ready(), Placed: j.Placed(), least: j.Min(), whole: j.Group != nil && j.Group.Whole}
 	for name, least := range j.roleMins() {
 		if least > 0 {
 			c := j.Role(name)
@@ -59,7 +61,7 @@ func (l *Left) Count(t *Task, n int) {
 
 // Without says what the job would lack without so many more tasks of a role.
 func (l *Left) Without(role string, more int) Lack {
-	if l.Ready-more < l.least {
+	if l.Ready-more < l.least || l.whole && more > 0 && more < l.Placed {
 		return LacksTasks
 	}
 	for _, r := range l.roles {

@@ -4,6 +4,7 @@
 package model_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -25,6 +26,8 @@ type reference struct {
 	nodes    map[string]*corev1.Node
 	queues   map[string]*model.Queue
 	classes  map[string]int32
+	// namespaces maps a namespace to the queue that it names.
+	namespaces map[string]string
 	// standard is the PriorityClass of those who name none, if there is one.
 	standard string
 }
@@ -32,7 +35,7 @@ type reference struct {
 func newReference() *reference {
 	return &reference{
 		pods: map[types.UID]*corev1.Pod{}, reserved: map[types.UID]string{}, groups: map[model.JobKey]*model.Group{},
-		nodes: map[string]*corev1.Node{}, queues: map[string]*model.Queue{}, classes: map[string]int32{},
+		nodes: map[string]*corev1.Node{}, queues: map[string]*model.Queue{}, classes: map[string]int32{}, namespaces: map[string]string{},
 	}
 }
 
@@ -176,7 +179,7 @@ func (w *reference) job(key model.JobKey, tasks []*model.Task) jobView {
 		}
 		return 1
 	})
-	v := jobView{Group: w.groups[key], Queue: model.DefaultQueue, Roles: map[string]model.Counts{}, Pending: map[model.Class]string{}}
+	v := jobView{Group: w.groups[key], Roles: map[string]model.Counts{}, Pending: map[model.Class]string{}}
 	if v.Group != nil {
 		v.Queue, v.Created, v.UID = v.Group.Queue, v.Group.Created, v.Group.UID
 		value, known := w.classes[v.Group.PriorityClass]
@@ -187,13 +190,14 @@ func (w *reference) job(key model.JobKey, tasks []*model.Task) jobView {
 	} else {
 		oldest := tasks[0].Pod
 		v.Created, v.UID = oldest.CreationTimestamp.Time, oldest.UID
-		if queue := oldest.Annotations[model.QueueAnnotation]; queue != "" {
-			v.Queue = queue
-		}
 		if oldest.Spec.Priority != nil {
 			v.Priority = *oldest.Spec.Priority
 		}
 	}
+	if v.Queue == "" && len(tasks) > 0 {
+		v.Queue = tasks[0].Pod.Annotations[model.QueueAnnotation]
+	}
+	v.Queue = cmp.Or(v.Queue, w.namespaces[key.Namespace], model.DefaultQueue)
 	waiting := map[model.Class]int{}
 	for _, t := range tasks {
 		v.Tasks = append(v.Tasks, describe(t))

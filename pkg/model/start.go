@@ -80,7 +80,9 @@ func (e *entry) begin() {
 
 // Half reports whether some members of a gang hold nodes, and too few, and it was never whole: what it holds is of no use to it. Of gangs
 // whose PodGroup does not keep their start for the next process nobody knows that they were never whole.
-func (j *Job) Half() bool { return j.Key.Source == FromVolcano && j.Start.Tasks == 0 && j.Partial() }
+func (j *Job) Half() bool {
+	return (j.Key.Source == FromVolcano || j.Key.Source == FromNative) && j.Start.Tasks == 0 && j.Partial()
+}
 
 // Partial reports whether some members of the job hold nodes, and too few: fewer than its minimum if it was never
 // whole, or fewer than it started with, as far as that is still asked for. It must be completed before anything else.

@@ -29,6 +29,8 @@ type State struct {
 	defaultPriority int32
 	globalDefault   string
 	budgets         map[budgetKey]*DisruptionBudget
+	// namespaces maps the namespaces that name a queue to it.
+	namespaces map[string]string
 	// leads: this process decides, and knows better than the API server for whom room is kept.
 	leads bool
 	// nominated are the tasks for which room is kept.
@@ -52,6 +54,7 @@ func NewState(observers ...func(Change)) *State {
 		quotas:     map[quotaKey]*Quota{},
 		classes:    map[string]int32{},
 		budgets:    map[budgetKey]*DisruptionBudget{},
+		namespaces: map[string]string{},
 		nominated:  map[types.UID]bool{},
 		ledger:     newLedger(),
 		snapshots:  newSnapshotter(),
@@ -349,6 +352,24 @@ func (s *State) DeleteQueue(name string) Change {
 		s.snapshots.queuesChanged = true
 		c.Events |= QueueChanged
 		c.Queues = append(c.Queues, name)
+	})
+}
+
+// UpsertNamespace records the queue of jobs in a namespace for which neither PodGroup nor pods name one; empty when the namespace names none.
+func (s *State) UpsertNamespace(name, queue string) Change {
+	return s.write(func(c *Change) {
+		if s.namespaces[name] == queue {
+			return
+		}
+		if s.namespaces[name] = queue; queue == "" {
+			delete(s.namespaces, name)
+		}
+		c.Events |= ProtectionChanged
+		for key, e := range s.jobs {
+			if key.Namespace == name && e.queue() == "" {
+				s.touch(key, e, c)
+			}
+		}
 	})
 }
 

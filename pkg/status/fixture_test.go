@@ -87,7 +87,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		t.Fatal("the informers are not in sync")
 	}
 	d.check(informer.Groups(t.Context(), d.state, informer.Clients{
-		Discovery: everythingIsServed{}, Volcano: d.groups, Coscheduling: coschedulingfake.NewSimpleClientset(others...),
+		Discovery: everythingIsServed{}, Volcano: d.groups, Coscheduling: coschedulingfake.NewSimpleClientset(others...), Kube: d.kube,
 	}))
 	// The PodGroup was let into its queue before.
 	d.state.Admit(train, true)

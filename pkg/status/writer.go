@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	native "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
@@ -285,12 +286,15 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 		w.forget(key)
 		return nil
 	}
-	var group *volcano.PodGroup
 	if job.Group != nil {
-		group, _ = job.Group.Object.(*volcano.PodGroup)
-	}
-	if group != nil {
-		if err := w.writeGroup(ctx, job, group, reason); err != nil {
+		var err error
+		switch group := job.Group.Object.(type) {
+		case *volcano.PodGroup:
+			err = w.writeGroup(ctx, job, group, reason)
+		case *native.PodGroup:
+			err = w.writeNative(ctx, job, group, reason)
+		}
+		if err != nil {
 			return err
 		}
 	}

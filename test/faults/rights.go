@@ -53,8 +53,9 @@ func writingRights() ([]string, error) {
 	for _, rule := range rules.Own {
 		for _, verb := range rule.Verbs {
 			for _, resource := range rule.Resources {
-				if !slices.Contains(reading, verb) {
-					all = append(all, right(verb+" "+resource))
+				// PodGroups of Volcano's API and of Kubernetes' own have one name.
+				if name := right(verb + " " + resource); !slices.Contains(reading, verb) && !slices.Contains(all, name) {
+					all = append(all, name)
 				}
 			}
 		}

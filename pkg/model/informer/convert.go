@@ -4,6 +4,7 @@
 package informer
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,15 +22,12 @@ import (
 func volcanoGroup(g *volcano.PodGroup) *model.Group {
 	group := &model.Group{
 		UID:           g.UID,
-		Queue:         g.Spec.Queue,
+		Queue:         cmp.Or(g.Spec.Queue, g.Annotations[model.QueueAnnotation]),
 		MinMember:     int(g.Spec.MinMember),
 		PriorityClass: g.Spec.PriorityClassName,
 		Created:       g.CreationTimestamp.Time,
 		Phase:         model.Phase(g.Status.Phase),
 		Object:        g,
-	}
-	if group.Queue == "" {
-		group.Queue = model.DefaultQueue
 	}
 	for i := range g.Status.Conditions {
 		if c := &g.Status.Conditions[i]; c.Type == volcano.PodGroupScheduled {
@@ -95,9 +93,6 @@ func coschedulingGroup(g *coscheduling.PodGroup) *model.Group {
 		Object:    g,
 	}
 	readTerms(group, coschedulingKey(g), g.Annotations)
-	if group.Queue == "" {
-		group.Queue = model.DefaultQueue
-	}
 	if g.Spec.MinResources != nil {
 		group.MinResources = resource.Schedulable(g.Spec.MinResources).AtMost(resource.MostOfGroup)
 		group.MinQuota = resource.FromList(g.Spec.MinResources).AtMost(resource.MostOfGroup)

@@ -7,4 +7,5 @@ package informer
 var (
 	VolcanoGroup      = volcanoGroup
 	CoschedulingGroup = coschedulingGroup
+	NativeGroup       = nativeGroup
 )

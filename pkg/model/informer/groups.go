@@ -10,9 +10,11 @@ import (
 	"slices"
 	"time"
 
+	native "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -39,6 +41,8 @@ type Clients struct {
 	Discovery    discovery.ServerResourcesInterface
 	Volcano      volcanoclient.Interface
 	Coscheduling coschedulingclient.Interface
+	// Kube has Kubernetes' own PodGroups.
+	Kube kubernetes.Interface
 	// VolcanoInformers, if not nil, are used instead of new informers of Volcano's objects; Groups starts them.
 	VolcanoInformers volcanoinformers.SharedInformerFactory
 }
@@ -60,16 +64,21 @@ func NewClients(config *rest.Config) (Clients, error) {
 	if err != nil {
 		return Clients{}, fmt.Errorf("building a client for %s: %w", coscheduling.SchemeGroupVersion, err)
 	}
-	return Clients{Discovery: finder, Volcano: volcanoAPI, Coscheduling: coschedulingAPI}, nil
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return Clients{}, fmt.Errorf("building a client for %s: %w", native.SchemeGroupVersion, err)
+	}
+	return Clients{Discovery: finder, Volcano: volcanoAPI, Coscheduling: coschedulingAPI, Kube: kube}, nil
 }
 
-// Groups feeds the model from the group APIs that the API server serves: Volcano's PodGroups and Queues, and the
-// PodGroups of scheduler-plugins. It returns once those present have been delivered, and goes on looking for the
+// Groups feeds the model from the group APIs that the API server serves: Volcano's PodGroups and Queues, the PodGroups of
+// scheduler-plugins, and Kubernetes' own. It returns once those present have been delivered, and goes on looking for the
 // others until the context ends.
 func Groups(ctx context.Context, state *model.State, clients Clients) error {
 	unwatched := map[string]func() error{
 		volcano.SchemeGroupVersion.String():      func() error { return watchVolcano(ctx, state, clients) },
 		coscheduling.SchemeGroupVersion.String(): func() error { return watchCoscheduling(ctx, state, clients.Coscheduling) },
+		native.SchemeGroupVersion.String():       func() error { return watchNative(ctx, state, clients.Kube) },
 	}
 	return whenServed(ctx, clients.Discovery, unwatched)
 }

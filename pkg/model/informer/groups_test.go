@@ -101,23 +101,22 @@ func TestVolcanoPodGroups(t *testing.T) {
 		"minimum resources beyond any cluster are bounded": {
 			volcano.PodGroupSpec{MinResources: &corev1.ResourceList{"memory": resource.MustParse("5Ei")}},
 			model.Group{
-				Queue:        "default",
 				MinResources: modelresource.Vector{{Name: "memory", Value: modelresource.MostOfGroup}},
 				MinQuota:     modelresource.Vector{{Name: "memory", Value: modelresource.MostOfGroup}},
 			},
 		},
-		"without a queue it is in default": {
-			volcano.PodGroupSpec{MinMember: 1}, model.Group{MinMember: 1, Queue: "default"},
+		"without a queue it names none": {
+			volcano.PodGroupSpec{MinMember: 1}, model.Group{MinMember: 1},
 		},
 		"no role minimums are not the same as some of zero": {
-			volcano.PodGroupSpec{MinTaskMember: map[string]int32{}}, model.Group{Queue: "default"},
+			volcano.PodGroupSpec{MinTaskMember: map[string]int32{}}, model.Group{},
 		},
 		"minimum resources of nothing are not the same as none": {
 			volcano.PodGroupSpec{MinResources: &corev1.ResourceList{}},
-			model.Group{Queue: "default", MinResources: modelresource.Vector{}},
+			model.Group{MinResources: modelresource.Vector{}},
 		},
 		"a negative minimum is kept, for the job to complain of": {
-			volcano.PodGroupSpec{MinMember: -1}, model.Group{MinMember: -1, Queue: "default"},
+			volcano.PodGroupSpec{MinMember: -1}, model.Group{MinMember: -1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,8 +261,8 @@ func TestSchedulerPluginsPodGroups(t *testing.T) {
 				MinQuota: modelresource.Vector{{Name: "memory", Value: 1024}},
 			},
 		},
-		"without the annotation it is in queue default": {
-			nil, coscheduling.PodGroupSpec{MinMember: 1}, model.Group{MinMember: 1, Queue: "default"},
+		"without the annotation it names no queue": {
+			nil, coscheduling.PodGroupSpec{MinMember: 1}, model.Group{MinMember: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

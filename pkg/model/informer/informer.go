@@ -83,6 +83,9 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 		{factory.Core().V1().Pods().Informer(), handlers(
 			func(p *corev1.Pod) { state.UpsertPod(p) },
 			func(p *corev1.Pod) { state.LeavePod(p.UID) })},
+		{factory.Core().V1().Namespaces().Informer(), handlers(
+			func(n *corev1.Namespace) { state.UpsertNamespace(n.Name, n.Annotations[model.QueueAnnotation]) },
+			func(n *corev1.Namespace) { state.UpsertNamespace(n.Name, "") })},
 		{factory.Policy().V1().PodDisruptionBudgets().Informer(), handlers(
 			func(b *policyv1.PodDisruptionBudget) { state.UpsertBudget(disruptionBudget(b)) },
 			func(b *policyv1.PodDisruptionBudget) { state.DeleteBudget(b.Namespace, b.Name) })},
@@ -138,7 +141,9 @@ func trimFinished(o any) (any, error) {
 		return o, nil
 	}
 	p.ManagedFields = nil
-	p.Spec = corev1.PodSpec{SchedulerName: p.Spec.SchedulerName, NodeName: p.Spec.NodeName, Priority: p.Spec.Priority}
+	p.Spec = corev1.PodSpec{
+		SchedulerName: p.Spec.SchedulerName, NodeName: p.Spec.NodeName, Priority: p.Spec.Priority, SchedulingGroup: p.Spec.SchedulingGroup,
+	}
 	p.Status = corev1.PodStatus{Phase: p.Status.Phase}
 	return p, nil
 }

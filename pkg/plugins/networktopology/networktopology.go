@@ -120,7 +120,7 @@ func (pl *NetworkTopology) DomainsOf(job *model.Job, nodes []fwk.NodeInfo) (doma
 	}
 	choice := tree.Choose(job, pl.accounts.weights, pl.accounts.of(tree, nodes))
 	for _, d := range choice.Domains {
-		domains = append(domains, gang.Domain{Name: d.Name, Tier: d.Tier, Nodes: d.Nodes})
+		domains = append(domains, gang.Domain{Kind: gang.HyperNode, Name: d.Name, Tier: d.Tier, Nodes: d.Nodes})
 	}
 	return domains, choice.Refusal
 }

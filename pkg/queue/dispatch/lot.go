@@ -145,6 +145,9 @@ func keyOf(j *model.Job, exact, alone bool) lotKey {
 	if j.Group != nil && j.Group.Topology != nil {
 		fmt.Fprintf(h, "%+v", *j.Group.Topology)
 	}
+	if j.Group != nil && j.Group.TopologyKey != "" {
+		fmt.Fprintf(h, "by label %s", j.Group.TopologyKey)
+	}
 	if alone || j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 || j.Counts.Nominated > 0 {
 		h.Write([]byte(j.Key.String()))
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	native "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,7 +51,7 @@ func (a *API) Kube() kubernetes.Interface {
 	return c
 }
 
-// Groups returns clients of the group APIs, both of which are served.
+// Groups returns clients of the group APIs, all of which are served.
 func (a *API) Groups() informer.Clients {
 	groups, coschedulingGroups := &volcanofake.Clientset{}, &coschedulingfake.Clientset{}
 	a.serve(&groups.Fake)
@@ -59,9 +60,11 @@ func (a *API) Groups() informer.Clients {
 		Discovery: &fakediscovery.FakeDiscovery{Fake: &testing.Fake{Resources: []*metav1.APIResourceList{
 			{GroupVersion: volcano.SchemeGroupVersion.String()},
 			{GroupVersion: coscheduling.SchemeGroupVersion.String()},
+			{GroupVersion: native.SchemeGroupVersion.String()},
 		}}},
 		Volcano:      groups,
 		Coscheduling: coschedulingGroups,
+		Kube:         a.Kube(),
 	}
 }
 

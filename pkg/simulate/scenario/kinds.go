@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	native "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,6 +47,7 @@ var kinds = []kind{
 	{volcano.SchemeGroupVersion, &volcano.PodGroup{}, true},
 	{volcano.SchemeGroupVersion, &volcano.Queue{}, false},
 	{coscheduling.SchemeGroupVersion, &coscheduling.PodGroup{}, true},
+	{native.SchemeGroupVersion, &native.PodGroup{}, true},
 }
 
 // name is the kind's name.

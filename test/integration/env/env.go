@@ -25,6 +25,13 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
+// NativeGroups switches on all that there is of Kubernetes' own PodGroups in a control plane.
+func NativeGroups(o localcluster.Options) localcluster.Options {
+	o.FeatureGates = append(o.FeatureGates, "GenericWorkload=true", "WorkloadWithJob=true", "TopologyAwareWorkloadScheduling=true")
+	o.RuntimeConfig = append(o.RuntimeConfig, "scheduling.k8s.io/v1beta1=true", "scheduling.k8s.io/v1alpha3=true")
+	return o
+}
+
 // Namespace is where tests create their objects.
 const Namespace = "default"
 

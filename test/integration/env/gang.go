@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	native "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,8 @@ type Gang struct {
 	CPU string
 	// Queue is left out when empty.
 	Queue string
+	// Native: the PodGroup is one of Kubernetes' own, which the control plane must serve.
+	Native bool
 	// Roles is minTaskMember.
 	Roles map[string]int32
 	// Pod changes each pod before it is created.
@@ -52,11 +55,27 @@ func (g Gang) PodGroup() *volcano.PodGroup {
 	return group
 }
 
+// NativeGroup returns the gang's PodGroup as Kubernetes' own, with its queue.
+func (g Gang) NativeGroup() *native.PodGroup {
+	group := &native.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: Namespace},
+		Spec:       native.PodGroupSpec{SchedulingPolicy: native.PodGroupSchedulingPolicy{Gang: &native.GangSchedulingPolicy{MinCount: int32(g.Min)}}},
+	}
+	if g.Queue != "" {
+		group.Annotations = map[string]string{model.QueueAnnotation: g.Queue}
+	}
+	return group
+}
+
 // Member returns the gang's pod number i.
 func (g Gang) Member(i int) *corev1.Pod {
 	p := Pod(fmt.Sprintf("%s-%d", g.Name, i), g.CPU)
 	p.Labels = map[string]string{GroupLabel: g.Name}
-	p.Annotations = map[string]string{model.GroupNameAnnotation: g.Name}
+	if g.Native {
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &g.Name}
+	} else {
+		p.Annotations = map[string]string{model.GroupNameAnnotation: g.Name}
+	}
 	if g.Pod != nil {
 		g.Pod(i, p)
 	}
@@ -93,6 +112,13 @@ func Pod(name, cpu string) *corev1.Pod {
 // CreateGroup creates the gang's PodGroup.
 func (e *Env) CreateGroup(t *testing.T, g Gang) {
 	t.Helper()
+	if g.Native {
+		group := g.NativeGroup()
+		if _, err := e.Kube.SchedulingV1beta1().PodGroups(group.Namespace).Create(t.Context(), group, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	group := g.PodGroup()
 	_, err := e.Volcano.SchedulingV1beta1().PodGroups(group.Namespace).Create(t.Context(), group, metav1.CreateOptions{})
 	if err != nil {

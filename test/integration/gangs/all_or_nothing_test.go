@@ -47,11 +47,18 @@ func (p *partials) observe(before, after *corev1.Pod) {
 	}
 }
 
-// TestRandomGangsStartWholeAndLeaveNothingIdle creates 200 gangs for which there is room for about half, watches every
+// TestRandomGangsStartWholeAndLeaveNothingIdle does so with Volcano's PodGroups and with Kubernetes' own. It creates 200 gangs for which there is room for about half, watches every
 // bind, and waits until no gang is partly bound and none waits that would fit. The pods of some are there before their PodGroup.
 func TestRandomGangsStartWholeAndLeaveNothingIdle(t *testing.T) {
 	t.Parallel()
-	const nodes, coresPerNode, gangs = 10, 48, 200
+	o := localcluster.Options{Nodes: 10, Shapes: []string{"cpu=48,memory=256Gi"}}
+	t.Run("of Volcano", func(t *testing.T) { startWhole(t, o, false) })
+	t.Run("of Kubernetes", func(t *testing.T) { startWhole(t, env.NativeGroups(o), true) })
+}
+
+func startWhole(t *testing.T, o localcluster.Options, native bool) {
+	t.Parallel()
+	const gangs = 200
 	p := &partials{min: map[string]int{}, bound: map[string]int{}, since: map[string]time.Time{}}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -59,11 +66,11 @@ func TestRandomGangsStartWholeAndLeaveNothingIdle(t *testing.T) {
 	var all []env.Gang
 	for i := range gangs {
 		size := 1 + random.IntN(12)
-		g := env.Gang{Name: fmt.Sprintf("gang-%d", i), Min: size, Size: size, CPU: fmt.Sprintf("%dm", 250*(1+random.IntN(5)))}
+		g := env.Gang{Name: fmt.Sprintf("gang-%d", i), Native: native, Min: size, Size: size, CPU: fmt.Sprintf("%dm", 250*(1+random.IntN(5)))}
 		p.min[g.Name] = size
 		all = append(all, g)
 	}
-	e := env.New(t, localcluster.Options{Nodes: nodes, Shapes: []string{fmt.Sprintf("cpu=%d,memory=256Gi", coresPerNode)}}, p.observe)
+	e := env.New(t, o, p.observe)
 	e.StartScheduler(t)
 	for _, g := range all {
 		if random.IntN(4) == 0 {

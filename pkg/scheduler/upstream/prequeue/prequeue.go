@@ -97,7 +97,7 @@ func (l *prequeue) Add(ctx context.Context, pod *corev1.Pod) {
 
 // takes reports whether a pod is to wait in the prequeue.
 func (l *prequeue) takes(pod *corev1.Pod) bool {
-	return pod.Status.NominatedNodeName == "" && pod.Spec.SchedulingGroup == nil && pod.Spec.NodeName == "" && l.holds(pod)
+	return pod.Status.NominatedNodeName == "" && pod.Spec.NodeName == "" && l.holds(pod)
 }
 
 // put has a pod wait. The lock is held.

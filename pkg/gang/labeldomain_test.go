@@ -1,0 +1,66 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestAGangOnNodesWithOneValueOfALabel: of the zones with room for all of a gang the one with the least room is taken. Where some of its
+// pods are on nodes already, the others follow.
+func TestAGangOnNodesWithOneValueOfALabel(t *testing.T) {
+	zone := func(prefix, value string, count int) nodeShape {
+		return nodeShape{count: count, cpu: "8", memory: "64Gi", prefix: prefix, labels: map[string]string{"zone": value}}
+	}
+	shapes := nodeShapes{zone("large", "a", 4), zone("small", "b", 2), {count: 4, cpu: "8", memory: "64Gi", prefix: "none"}}
+	for name, tc := range map[string]struct {
+		key  string
+		size int
+		// on are the nodes of pods that run, which are of the gang.
+		on []string
+		// want is the prefix of the nodes, empty when the gang is refused for a reason.
+		want, reason string
+	}{
+		"in the smallest that suffices":       {"zone", 16, nil, "small", ""},
+		"in the only one that suffices":       {"zone", 17, nil, "large", ""},
+		"in none that suffices":               {"zone", 33, nil, "", "in topology domain zone=a: 32/33 tasks in gang schedulable: insufficient cpu, short by 1; 2 topology domains were tried"},
+		"where it is already":                 {"zone", 9, []string{"large-0"}, "large", ""},
+		"not elsewhere, though there is room": {"zone", 20, []string{"small-0"}, "", "in topology domain zone=b: "},
+		"in two at once":                      {"zone", 4, []string{"small-0", "large-0"}, "", "its pods are to have one value of the node label zone in common, and those on nodes have a, b: restart the job"},
+		"by a label that no node has":         {"rack", 1, nil, "", "its pods are to have one value of the node label rack in common, and no node has that label"},
+		"by the label of one node":            {corev1.LabelHostname, 8, nil, "", ""},
+		"not on two nodes":                    {corev1.LabelHostname, 9, nil, "", "in topology domain kubernetes.io/hostname="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gang := gangOf("g", tc.size, tc.size, "1")
+			gang.group.TopologyKey = tc.key
+			var running []*corev1.Pod
+			for i, node := range tc.on {
+				running = append(running, onNode(gang.pods[i], node))
+			}
+			w := newFixture(t, shapes, running)
+			plan := w.plan(t, w.job(gang))
+			if !strings.HasPrefix(plan.Reason.Message, tc.reason) || tc.reason == "" && plan.Reason.Message != "" {
+				t.Fatalf("the reason is %q, want %q", plan.Reason.Message, tc.reason)
+			}
+			if want := tc.size - len(tc.on); tc.reason == "" && len(plan.Placements) != want {
+				t.Errorf("%d tasks are placed, want %d", len(plan.Placements), want)
+			}
+			values := map[string]bool{}
+			for _, p := range plan.Placements {
+				if !strings.HasPrefix(p.Node, tc.want) {
+					t.Errorf("one is on %s, want it on one of %s", p.Node, tc.want)
+				}
+				values[fmt.Sprint(p.Node[:strings.LastIndex(p.Node, "-")], tc.key == corev1.LabelHostname && p.Node != plan.Placements[0].Node)] = true
+			}
+			if len(values) > 1 {
+				t.Errorf("they are on nodes with more than one value: %v", plan.Placements)
+			}
+		})
+	}
+}

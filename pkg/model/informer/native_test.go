@@ -1,0 +1,60 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informer_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	native "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/model/informer"
+)
+
+// TestNativeGroup: what is read from a PodGroup of Kubernetes' own.
+func TestNativeGroup(t *testing.T) {
+	created := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	g := informer.NativeGroup(&native.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "train", UID: "u", CreationTimestamp: created,
+			Annotations: map[string]string{model.QueueAnnotation: "research", model.HalfTimeoutAnnotation: "1m"},
+		},
+		Spec: native.PodGroupSpec{
+			SchedulingPolicy:      native.PodGroupSchedulingPolicy{Gang: &native.GangSchedulingPolicy{MinCount: 4}},
+			SchedulingConstraints: &native.PodGroupSchedulingConstraints{Topology: []native.TopologyConstraint{{Key: "rack"}}},
+			DisruptionMode:        &native.DisruptionMode{All: &native.AllDisruptionMode{}},
+			PriorityClassName:     "high", Priority: ptr.To[int32](7),
+		},
+		Status: native.PodGroupStatus{Conditions: []metav1.Condition{{
+			Type: native.PodGroupInitiallyScheduled, Status: metav1.ConditionTrue, Message: "started with a minimum of 3 tasks",
+		}}},
+	})
+	if g.UID != "u" || g.Queue != "research" || g.MinMember != 4 || g.TopologyKey != "rack" || !g.Whole || g.PriorityClass != "high" ||
+		*g.Priority != 7 || g.Start.Tasks != 3 || !g.Created.Equal(created.Time) || g.Problem != "" {
+		t.Errorf("read %+v", g)
+	}
+	basic := informer.NativeGroup(&native.PodGroup{Spec: native.PodGroupSpec{
+		SchedulingPolicy: native.PodGroupSchedulingPolicy{Basic: &native.BasicSchedulingPolicy{}},
+		DisruptionMode:   &native.DisruptionMode{Single: &native.SingleDisruptionMode{}},
+	}})
+	if basic.MinMember != 0 || basic.Whole || basic.Queue != "" || basic.Start.Tasks != 0 {
+		t.Errorf("of the policy basic %+v was read", basic)
+	}
+}
+
+// TestWhatOfANativeGroupIsNotRead: users are told what has no effect, and what to do.
+func TestWhatOfANativeGroupIsNotRead(t *testing.T) {
+	g := informer.NativeGroup(&native.PodGroup{Spec: native.PodGroupSpec{
+		ParentCompositePodGroupName: ptr.To("all"), ResourceClaims: []native.PodGroupResourceClaim{{Name: "cards"}},
+	}})
+	for _, want := range []string{`spec.parentCompositePodGroupName is "all"`, "spec.resourceClaims has no effect"} {
+		if !strings.Contains(g.Problem, want) {
+			t.Errorf("the problem is %q, want %q in it", g.Problem, want)
+		}
+	}
+}
