@@ -10,7 +10,6 @@ import (
 
 	native "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
@@ -28,7 +27,7 @@ func TestNativeGroup(t *testing.T) {
 			SchedulingPolicy:      native.PodGroupSchedulingPolicy{Gang: &native.GangSchedulingPolicy{MinCount: 4}},
 			SchedulingConstraints: &native.PodGroupSchedulingConstraints{Topology: []native.TopologyConstraint{{Key: "rack"}}},
 			DisruptionMode:        &native.DisruptionMode{All: &native.AllDisruptionMode{}},
-			PriorityClassName:     "high", Priority: ptr.To[int32](7),
+			PriorityClassName:     "high", Priority: new(int32(7)),
 		},
 		Status: native.PodGroupStatus{Conditions: []metav1.Condition{{
 			Type: native.PodGroupInitiallyScheduled, Status: metav1.ConditionTrue, Message: "started with a minimum of 3 tasks",
@@ -50,7 +49,7 @@ func TestNativeGroup(t *testing.T) {
 // TestWhatOfANativeGroupIsNotRead: users are told what has no effect, and what to do.
 func TestWhatOfANativeGroupIsNotRead(t *testing.T) {
 	g := informer.NativeGroup(&native.PodGroup{Spec: native.PodGroupSpec{
-		ParentCompositePodGroupName: ptr.To("all"), ResourceClaims: []native.PodGroupResourceClaim{{Name: "cards"}},
+		ParentCompositePodGroupName: new("all"), ResourceClaims: []native.PodGroupResourceClaim{{Name: "cards"}},
 	}})
 	for _, want := range []string{`spec.parentCompositePodGroupName is "all"`, "spec.resourceClaims has no effect"} {
 		if !strings.Contains(g.Problem, want) {

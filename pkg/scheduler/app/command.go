@@ -80,6 +80,23 @@ func refuseWorkloads(gate featuregate.FeatureGate) error {
 		"leave it out of --feature-gates here; the API server and the controller manager keep it on", features.GenericWorkload)
 }
 
+// takeVolcano has upstream's set-up read what a volcano-scheduler.conf comes to; nil if none is given. Done is to be called in the end.
+func takeVolcano(opts *options.Options, file string) (conf *volcano, done func(), err error) {
+	if file == "" {
+		return nil, func() {}, nil
+	}
+	if conf, err = newVolcano(file, opts.ConfigFile); err != nil {
+		return nil, nil, err
+	}
+	conf.flags, conf.reached = opts.Flags.FlagSet("deprecated"), opts.Deprecated
+	c, err := conf.translate(conf.content)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.ConfigFile, done, err = asFile(c)
+	return conf, done, err
+}
+
 // run is upstream's runCommand with our plugins.
 func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside plugins.Extensions) error {
 	verflag.PrintAndExitIfRequested()
@@ -92,24 +109,11 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 		return err
 	}
 
-	var conf *volcano
-	if volcanoFile != "" {
-		var err error
-		if conf, err = newVolcano(volcanoFile, opts.ConfigFile); err != nil {
-			return err
-		}
-		conf.flags, conf.reached = opts.Flags.FlagSet("deprecated"), opts.Deprecated
-		c, err := conf.translate(conf.content)
-		if err != nil {
-			return err
-		}
-		path, closeFile, err := asFile(c)
-		if err != nil {
-			return err
-		}
-		defer closeFile()
-		opts.ConfigFile = path
+	conf, done, err := takeVolcano(opts, volcanoFile)
+	if err != nil {
+		return err
 	}
+	defer done()
 	tuneGC()
 	ctx := server.SetupSignalContext()
 	shared := core.New(core.Options{Policies: outside.Policies})
