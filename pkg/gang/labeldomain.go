@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -25,7 +26,7 @@ const mostLabelDomains = 8
 func labelDomains(job *model.Job, nodes []fwk.NodeInfo) (domains []Domain, refusal string) {
 	key := job.Group.TopologyKey
 	in, places, here := map[string][]string{}, map[string]int{}, map[string]bool{}
-	on := nodesOf(job)
+	on := sets.New(job.Nodes()...)
 	for _, info := range nodes {
 		n := info.Node()
 		value, ok := n.Labels[key]
@@ -34,7 +35,7 @@ func labelDomains(job *model.Job, nodes []fwk.NodeInfo) (domains []Domain, refus
 		}
 		in[value] = append(in[value], n.Name)
 		places[value] += placesFor(job, info)
-		if on[n.Name] {
+		if on.Has(n.Name) {
 			here[value] = true
 		}
 	}
@@ -73,18 +74,4 @@ func placesFor(job *model.Job, info fwk.NodeInfo) int {
 	}
 	most := slices.MaxFunc(job.Pending, func(a, b model.Demand) int { return cmp.Compare(a.Count, b.Count) })
 	return room(info, most.Request)
-}
-
-// nodesOf are the nodes that hold tasks of a job, or on which room is kept for them.
-func nodesOf(job *model.Job) map[string]bool {
-	on := map[string]bool{}
-	for _, t := range job.Tasks {
-		switch {
-		case t.Nominated != "":
-			on[t.Nominated] = true
-		case t.Node != "" && t.Status.HoldsNode() && t.Status != model.Releasing:
-			on[t.Node] = true
-		}
-	}
-	return on
 }

@@ -90,6 +90,20 @@ func (g *Group) roleTotal() int {
 	return total
 }
 
+// Nodes are the nodes that hold tasks of the job, or on which room is kept for them, one for each such task.
+func (j *Job) Nodes() []string {
+	var nodes []string
+	for _, t := range j.Tasks {
+		switch {
+		case t.Nominated != "":
+			nodes = append(nodes, t.Nominated)
+		case t.Node != "" && t.Status.HoldsNode() && t.Status != Releasing:
+			nodes = append(nodes, t.Node)
+		}
+	}
+	return nodes
+}
+
 // protectsLike reports whether a group keeps as many of its members from being evicted as another, as long if the gang is broken, for the
 // same queue and at the same priority.
 func (g *Group) protectsLike(o *Group) bool {

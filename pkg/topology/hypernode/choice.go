@@ -67,7 +67,7 @@ func (t *Tree) Choose(job *model.Job, weights Weights, account func(*Domain) Acc
 	if refusal != "" {
 		return Choice{Refusal: refusal}
 	}
-	if around := t.Around(nodesOf(job)); around != nil {
+	if around := t.Around(job.Nodes()); around != nil {
 		if around.Tier > ceiling {
 			return Choice{Refusal: fmt.Sprintf(
 				"spec.networkTopology allows tier %d, and its tasks on nodes have HyperNode %s of tier %d in common: restart the job, or raise the tier",
@@ -113,20 +113,6 @@ func (t *Tree) sort(domains []*Domain, job *model.Job, weights Weights, account 
 	})
 }
 
-// nodesOf are the nodes that hold tasks of a job, or on which room is kept for them.
-func nodesOf(job *model.Job) []string {
-	var nodes []string
-	for _, t := range job.Tasks {
-		switch {
-		case t.Nominated != "":
-			nodes = append(nodes, t.Nominated)
-		case t.Node != "" && t.Status.HoldsNode() && t.Status != model.Releasing:
-			nodes = append(nodes, t.Node)
-		}
-	}
-	return nodes
-}
-
 // Nearness scores nodes for a job that asks for a topology by how near they are to its tasks.
 type Nearness struct {
 	tree   *Tree
@@ -137,7 +123,7 @@ type Nearness struct {
 
 // NearnessOf returns how near nodes are to the tasks of a job; nil for a job that has none on nodes.
 func (t *Tree) NearnessOf(job *model.Job) *Nearness {
-	nodes := nodesOf(job)
+	nodes := job.Nodes()
 	n := &Nearness{tree: t, around: t.Around(nodes), shares: map[*Domain]float64{}}
 	if n.around == nil {
 		return nil
