@@ -23,6 +23,9 @@ type Start struct {
 	Roles map[string]int
 }
 
+// Unconfirmed is what stands in the place of a start while binds of the gang's minimum may be refused yet.
+const Unconfirmed = "not all members of its minimum are bound yet"
+
 // The parts of the sentence in which the condition Scheduled of a PodGroup keeps a start for the next process.
 const (
 	startedWith = "started with a minimum of "

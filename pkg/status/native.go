@@ -33,7 +33,7 @@ func NativeConditions(job *model.Job, group *native.PodGroup, reason model.Reaso
 	switch started := job.Ready() && job.Counts.Scheduled() > 0; {
 	case started:
 		condition.Status, condition.Reason = metav1.ConditionTrue, nativeScheduled
-		condition.Message = cmp.Or(job.Start.String(), unconfirmed)
+		condition.Message = cmp.Or(job.Start.String(), model.Unconfirmed)
 	case was, reason == (model.Reason{}):
 		return after
 	case reason.Kind == model.SchedulerError:

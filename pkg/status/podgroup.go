@@ -23,9 +23,6 @@ import (
 // readyReason is the reason Volcano gives on the condition Scheduled.
 const readyReason = "tasks in gang are ready to be scheduled"
 
-// unconfirmed is the message of the condition Scheduled while binds of the gang's minimum may be refused yet. Volcano leaves it empty.
-const unconfirmed = "not all members of its minimum are bound yet"
-
 // Desired is the status a PodGroup should have. now stamps conditions that change, id names the change.
 func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason, now metav1.Time, id string) volcano.PodGroupStatus {
 	after := *before.DeepCopy()
@@ -46,7 +43,7 @@ func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason,
 		set(volcano.PodGroupScheduled, false, string(reason.Kind), job.Start.String())
 	case job.Ready() && job.Counts.Total() > 0:
 		set(volcano.PodGroupUnschedulableType, false, readyReason, "")
-		set(volcano.PodGroupScheduled, true, readyReason, cmp.Or(job.Start.String(), unconfirmed))
+		set(volcano.PodGroupScheduled, true, readyReason, cmp.Or(job.Start.String(), model.Unconfirmed))
 	}
 	return after
 }

@@ -51,7 +51,10 @@ func nativeGroup(g *native.PodGroup) *model.Group {
 		group.Whole = mode.All != nil
 	}
 	if c := apimeta.FindStatusCondition(g.Status.Conditions, native.PodGroupInitiallyScheduled); c != nil && c.Status == metav1.ConditionTrue {
-		group.Start = model.ParseStart(c.Message)
+		if group.Start = model.ParseStart(c.Message); group.Start.Tasks == 0 && c.Message != model.Unconfirmed {
+			// Another scheduler says that it was whole, not with how many.
+			group.Start.Tasks = max(1, group.MinMember)
+		}
 	}
 	if c := g.Spec.SchedulingConstraints; c != nil && len(c.Topology) > 0 {
 		// The API allows one.

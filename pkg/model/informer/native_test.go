@@ -46,6 +46,23 @@ func TestNativeGroup(t *testing.T) {
 	}
 }
 
+// TestWhatANativeGroupStartedWith: one that another scheduler placed was whole; of one whose binds may be refused nobody knows yet.
+func TestWhatANativeGroupStartedWith(t *testing.T) {
+	for message, want := range map[string]int{
+		"started with a minimum of 3 tasks": 3, "": 4, "all pods are scheduled": 4, model.Unconfirmed: 0,
+	} {
+		for status, want := range map[metav1.ConditionStatus]int{metav1.ConditionTrue: want, metav1.ConditionFalse: 0} {
+			g := informer.NativeGroup(&native.PodGroup{
+				Spec:   native.PodGroupSpec{SchedulingPolicy: native.PodGroupSchedulingPolicy{Gang: &native.GangSchedulingPolicy{MinCount: 4}}},
+				Status: native.PodGroupStatus{Conditions: []metav1.Condition{{Type: native.PodGroupInitiallyScheduled, Status: status, Message: message}}},
+			})
+			if g.Start.Tasks != want {
+				t.Errorf("%s with %q is read as a start with %d, want %d", status, message, g.Start.Tasks, want)
+			}
+		}
+	}
+}
+
 // TestWhatOfANativeGroupIsNotRead: users are told what has no effect, and what to do.
 func TestWhatOfANativeGroupIsNotRead(t *testing.T) {
 	g := informer.NativeGroup(&native.PodGroup{Spec: native.PodGroupSpec{
