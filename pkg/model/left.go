@@ -13,8 +13,8 @@ type Left struct {
 	// Ready tasks count toward the minimum, Placed ones are on nodes.
 	Ready, Placed int
 	least         int
-	// whole: nobody is surplus; all go or nobody does.
-	whole bool
+	// whole is how many tasks were placed with nobody gone, where all go or nobody does; zero where they may go one by one.
+	whole int
 	roles []roleLeft
 }
 
@@ -33,11 +33,16 @@ const (
 	// LacksTasks: below the minimum of the job; LacksRole: below that of a role.
 	LacksTasks
 	LacksRole
+	// LacksOthers: some would be gone and some not, of a job whose tasks go all together.
+	LacksOthers
 )
 
 // Left is the job with nobody gone.
 func (j *Job) Left() Left {
-	l := Left{Ready: j.Counts.Ready(), Placed: j.Placed(), least: j.Min(), whole: j.Group != nil && j.Group.Whole}
+	l := Left{Ready: j.Counts.Ready(), Placed: j.Placed(), least: j.Min()}
+	if j.Group != nil && j.Group.Whole {
+		l.whole = l.Placed
+	}
 	for name, least := range j.roleMins() {
 		if least > 0 {
 			c := j.Role(name)
@@ -61,7 +66,10 @@ func (l *Left) Count(t *Task, n int) {
 
 // Without says what the job would lack without so many more tasks of a role.
 func (l *Left) Without(role string, more int) Lack {
-	if l.Ready-more < l.least || l.whole && more > 0 && more < l.Placed {
+	if placed := l.Placed - more; placed > 0 && placed < l.whole {
+		return LacksOthers
+	}
+	if l.Ready-more < l.least {
 		return LacksTasks
 	}
 	for _, r := range l.roles {

@@ -15,6 +15,7 @@ import (
 const (
 	whyMinimum    = "its job would fall below its minimum"
 	whyRole       = "its job would fall below the minimum of a role"
+	whyWhole      = "its PodGroup is disrupted as a whole only (spec.disruptionMode)"
 	whyCritical   = "it is critical to the cluster"
 	whyCooling    = "it was scheduled a short while ago"
 	whyRevocable  = "this job may run on revocable nodes, or be evicted itself"
@@ -167,6 +168,8 @@ func (t *Trial) keepsMinimum(h *jobUsage, role string, more int) string {
 		return whyMinimum
 	case model.LacksRole:
 		return whyRole
+	case model.LacksOthers:
+		return whyWhole
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	native "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,17 +51,11 @@ func NativeConditions(job *model.Job, group *native.PodGroup, reason model.Reaso
 	return after
 }
 
-// sameKind reports whether two messages of a waiting PodGroup have the same reason.
-func sameKind(a, b string) bool { return kindIn(a) == kindIn(b) }
-
-// kindIn is the kind with which a message begins.
-func kindIn(message string) string {
-	for i, c := range message {
-		if c == ':' {
-			return message[:i]
-		}
-	}
-	return message
+// sameKind reports whether two messages of a waiting PodGroup begin with the same kind of reason.
+func sameKind(a, b string) bool {
+	x, _, _ := strings.Cut(a, ":")
+	y, _, _ := strings.Cut(b, ":")
+	return x == y
 }
 
 // writeNative brings the conditions of a PodGroup of Kubernetes' own up to date.

@@ -38,6 +38,8 @@ func TestTheFlagsOfVolcanosDeployment(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	// A test that fails before it ends the program leaves none behind.
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	gang := env.Gang{Name: "train", Min: 2, Size: 2, CPU: "1"}
 	e.Create(t, gang)
 	env.Eventually(t, time.Minute, e.AllBound(t, gang.Name, gang.Size))
