@@ -23,7 +23,7 @@ type Domain struct {
 	Nodes []string
 }
 
-// Kind is what domains are called where people read of one, and of many.
+// Kind names domains in messages to people, one of them and several.
 type Kind struct{ One, Many string }
 
 // The kinds of domains.

@@ -20,9 +20,8 @@ import (
 // HyperNodes by default (maxDomains).
 const mostLabelDomains = 8
 
-// labelDomains are the sets of nodes inside of which a job may be planned that is to be on nodes with one value of a label: Kubernetes' own
-// topology constraint (KEP-5732). Those in which the job would leave the fewest places come first, so that large sets stay whole. A job
-// that has tasks on nodes stays with the value of these.
+// labelDomains returns a set of nodes for each value of the label that a job's topology constraint names (KEP-5732). The smallest that has
+// places for all of the job comes first, so that large sets stay whole. A job that has tasks on nodes stays with the value of these.
 func labelDomains(job *model.Job, nodes []fwk.NodeInfo) (domains []Domain, refusal string) {
 	key := job.Group.TopologyKey
 	in, places, here := map[string][]string{}, map[string]int{}, map[string]bool{}

@@ -4,7 +4,6 @@
 package gang_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -56,11 +55,20 @@ func TestAGangOnNodesWithOneValueOfALabel(t *testing.T) {
 				if !strings.HasPrefix(p.Node, tc.want) {
 					t.Errorf("one is on %s, want it on one of %s", p.Node, tc.want)
 				}
-				values[fmt.Sprint(p.Node[:strings.LastIndex(p.Node, "-")], tc.key == corev1.LabelHostname && p.Node != plan.Placements[0].Node)] = true
+				values[w.label(p.Node, tc.key)] = true
 			}
 			if len(values) > 1 {
-				t.Errorf("they are on nodes with more than one value: %v", plan.Placements)
+				t.Errorf("they are on nodes with the values %v of %s, want one", values, tc.key)
 			}
 		})
 	}
+}
+
+// label is the value of a label of a node.
+func (w *fixture) label(node, key string) string {
+	info, err := w.snapshot.NodeInfos().Get(node)
+	if err != nil {
+		return ""
+	}
+	return info.Node().Labels[key]
 }

@@ -23,7 +23,7 @@ type Start struct {
 	Roles map[string]int
 }
 
-// Unconfirmed is what stands in the place of a start while binds of the gang's minimum may be refused yet.
+// Unconfirmed is the condition's message, instead of a start, while binds of the gang's minimum may still be refused.
 const Unconfirmed = "not all members of its minimum are bound yet"
 
 // The parts of the sentence in which the condition Scheduled of a PodGroup keeps a start for the next process.

@@ -117,7 +117,7 @@ func Joining(c *core.Core, registry runtime.Registry) runtime.Registry {
 	return joined
 }
 
-// Extensions is what a scheduler has besides what this module has: docs/extending.md.
+// Extensions are the plugins and policies of a scheduler that are not in this module: docs/extending.md.
 type Extensions struct {
 	// Plugins are plugins of the scheduling framework, for the profiles.
 	Plugins runtime.Registry

@@ -12,10 +12,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// reclaimable is what a job that is not let in yet could have others evicted for: what jobs of lower priority hold in its queue,
-// and what queues hold beyond their due that may be reclaimed from, as far as actions are configured that evict so. Below
-// nil it is all of that; below a queue it is what that queue and those below it would hold less, not counting what is
-// placed beyond the minimums of jobs, which admission does not count as held in the first place.
+// reclaimable is what a job that is not let in yet could take from others by the actions that are configured. That is what jobs of lower priority
+// hold in its queue, and what other queues hold beyond their due. Below nil it is all of that. Below a queue it is what that
+// queue and those under it would hold less. What jobs have beyond their minimums does not count there: admission does not take it as held.
 //
 // Volcano's votes on admission do not know of evictions, so that in a full cluster a job that could take what it is due
 // is not let in, and one that is not let in takes nothing (volcano-sh/volcano#991).
@@ -38,8 +37,8 @@ func (s *Set) configured(is func(*ruleSet) bool) bool {
 	return slices.ContainsFunc(s.actions, func(action config.Action) bool { return is(s.ruleSet(action)) })
 }
 
-// fromOthers is what other queues hold beyond their due, if the job's queue may take what the job claims. What they are
-// due is what it would be if the job's pods existed, which may be created only once the job is let in.
+// fromOthers is what other queues hold beyond their due, if the job's queue may take what the job claims. Their due is counted as if the
+// job's pods existed: some are created only once the job is let in.
 func (s *Set) fromOthers(q *account.Queue, job *model.Job, below *account.Queue) (sum resource.Vector) {
 	claim := job.Claim()
 	waiting := job.Usage.Requested.Clone()

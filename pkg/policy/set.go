@@ -32,7 +32,7 @@ type Set struct {
 	outsiders
 
 	book *account.Book
-	// usage is what jobs hold by queue and priority; nil when nothing is ever evicted.
+	// usage is what jobs hold, by queue and priority; nil when no action evicts.
 	usage *usageByPriority
 	// byClaim: admission goes by queue and claim alone.
 	byClaim bool

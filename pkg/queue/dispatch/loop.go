@@ -84,3 +84,14 @@ func (d *Dispatcher) proceed() {
 		d.wake()
 	}
 }
+
+// nextUnlessPaused begins the next turn, or returns how long until one may begin though nothing happens.
+func (d *Dispatcher) nextUnlessPaused() (t *turn, later time.Duration) {
+	if pause := d.paused.Sub(d.cfg.Clock.Now()); pause > 0 {
+		return nil, pause
+	}
+	if t := d.selection.next(); t != nil {
+		return t, 0
+	}
+	return nil, d.selection.untilRetry()
+}

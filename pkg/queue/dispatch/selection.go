@@ -28,17 +28,6 @@ type selection struct {
 // more important job may have to wait.
 const mostFollowers = 31
 
-// nextUnlessPaused begins the next turn, or returns how long until one may begin though nothing happens.
-func (d *Dispatcher) nextUnlessPaused() (t *turn, later time.Duration) {
-	if pause := d.paused.Sub(d.cfg.Clock.Now()); pause > 0 {
-		return nil, pause
-	}
-	if t := d.selection.next(); t != nil {
-		return t, 0
-	}
-	return nil, d.selection.untilRetry()
-}
-
 // next takes the first job, of the first queue, that may fit and begins its turn.
 func (s *selection) next() *turn {
 	s.lots.release()
