@@ -21,6 +21,8 @@ type Domain struct {
 	Tier int
 	// Nodes are their names; those that the snapshot does not have do not matter.
 	Nodes []string
+	// Short: going by what is idle it has too few places, and those behind it have no more.
+	Short bool
 }
 
 // Kind names domains in messages to people, one of them and several.
@@ -113,7 +115,9 @@ func (p *Planner) planInside(ctx context.Context, r Request, nodes []fwk.NodeInf
 		if plan.Reason.Message = fmt.Sprintf("in %s: %s", domains[i], plan.Reason.Message); tried == 0 || plan.fit >= nearest.fit {
 			nearest = plan
 		}
-		tried++
+		if tried++; domains[i].Short && !plan.Doubts.NoRoomNeeded {
+			break
+		}
 	}
 	switch {
 	case tried == 0:

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // TestAGangOnNodesWithOneValueOfALabel: of the zones with room for all of a gang the one with the least room is taken. Where some of its
@@ -27,7 +28,7 @@ func TestAGangOnNodesWithOneValueOfALabel(t *testing.T) {
 	}{
 		"in the smallest that suffices":       {"zone", 16, nil, "small", ""},
 		"in the only one that suffices":       {"zone", 17, nil, "large", ""},
-		"in none that suffices":               {"zone", 33, nil, "", "in topology domain zone=a: 32/33 tasks in gang schedulable: insufficient cpu, short by 1; 2 topology domains were tried"},
+		"in none that suffices":               {"zone", 33, nil, "", "in topology domain zone=a: 32/33 tasks in gang schedulable: insufficient cpu, short by 1"},
 		"where it is already":                 {"zone", 9, []string{"large-0"}, "large", ""},
 		"not elsewhere, though there is room": {"zone", 20, []string{"small-0"}, "", "in topology domain zone=b: "},
 		"in two at once":                      {"zone", 4, []string{"small-0", "large-0"}, "", "its pods are to have one value of the node label zone in common, and those on nodes have a, b: restart the job"},
@@ -71,4 +72,25 @@ func (w *fixture) label(node, key string) string {
 		return ""
 	}
 	return info.Node().Labels[key]
+}
+
+// TestAGangOfTwoKindsOnNodesWithOneValueOfALabel: the zone that it fills to the last core has room for it, whichever kind has more tasks.
+func TestAGangOfTwoKindsOnNodesWithOneValueOfALabel(t *testing.T) {
+	for large := range 8 {
+		shapes := nodeShapes{
+			{count: 2, cpu: "8", memory: "64Gi", prefix: "exact", labels: map[string]string{"zone": "a"}},
+			{count: 1, cpu: "8", memory: "64Gi", prefix: "small", labels: map[string]string{"zone": "b"}},
+		}
+		size := 16 - large
+		gang := gangOf("g", size, size, "1", func(i int, p *corev1.Pod) {
+			if i < large {
+				p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2")
+			}
+		})
+		gang.group.TopologyKey = "zone"
+		w := newFixture(t, shapes, nil)
+		if plan := w.plan(t, w.job(gang)); len(plan.Placements) != size {
+			t.Errorf("of %d tasks with 2 cores and %d with one %d are placed: %s", large, size-large, len(plan.Placements), plan.Reason.Message)
+		}
+	}
 }

@@ -4,12 +4,18 @@
 package status_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	native "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/status"
@@ -63,6 +69,62 @@ func TestNativeConditions(t *testing.T) {
 			if left := apimeta.FindStatusCondition(after, native.DisruptionTarget); left == nil || *left != other {
 				t.Errorf("another condition is %+v, want %+v", left, other)
 			}
+		})
+	}
+}
+
+// TestANativeConditionGetsThere: whether the server fails before it has changed the PodGroup or after, the condition is there in the end, and is
+// not written once more. A PodGroup that is gone is not asked for again. Each patch is for this PodGroup only, and leaves the rest alone.
+func TestANativeConditionGetsThere(t *testing.T) {
+	listFirst(t)
+	lost := apierrors.NewTimeoutError("no answer", 0)
+	for name, tc := range map[string]struct {
+		applied bool
+		err     error
+		writes  int
+		there   bool
+	}{
+		"at once":                        {writes: 1, there: true},
+		"the server fails":               {err: lost, writes: 2, there: true},
+		"the answer is lost":             {applied: true, err: lost, writes: 1, there: true},
+		"the PodGroup has been replaced": {err: apierrors.NewConflict(native.Resource("podgroups"), "train", errors.New("another UID")), writes: 2, there: true},
+		"the PodGroup is gone by now":    {err: apierrors.NewNotFound(native.Resource("podgroups"), "train"), writes: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newFixture(t, &native.PodGroup{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: "own-uid"},
+					Spec:       native.PodGroupSpec{SchedulingPolicy: native.PodGroupSchedulingPolicy{Gang: &native.GangSchedulingPolicy{MinCount: 2}}},
+				})
+				apply, first := clienttesting.ObjectReaction(d.kube.Tracker()), true
+				d.kube.PrependReactor("patch", "podgroups", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					patch := string(a.(clienttesting.PatchAction).GetPatch())
+					if a.GetSubresource() != "status" || !strings.Contains(patch, `"uid":"own-uid"`) || strings.Contains(patch, "spec") {
+						t.Errorf("%s of %q is patched with %s", a.GetResource().Resource, a.GetSubresource(), patch)
+					}
+					if !first || tc.err == nil {
+						return false, nil, nil
+					}
+					first = false
+					if tc.applied {
+						if _, _, err := apply(a); err != nil {
+							t.Error(err)
+						}
+					}
+					return true, nil, tc.err
+				})
+				go d.Run(t.Context())
+				d.Waits(model.JobKey{Source: model.FromNative, Namespace: "ns", Name: "train"}, model.Reason{Kind: model.QueueFull, Message: "full"})
+				time.Sleep(time.Minute)
+				if got := d.writes(d.kube.Actions(), "podgroups"); len(got) != tc.writes {
+					t.Errorf("it is written %d times, want %d", len(got), tc.writes)
+				}
+				g, err := d.kube.SchedulingV1beta1().PodGroups("ns").Get(t.Context(), "train", metav1.GetOptions{})
+				d.check(err)
+				if c := apimeta.FindStatusCondition(g.Status.Conditions, native.PodGroupInitiallyScheduled); (c != nil) != tc.there {
+					t.Errorf("the condition is %+v, want one: %t", c, tc.there)
+				}
+			})
 		})
 	}
 }

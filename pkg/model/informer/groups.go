@@ -5,6 +5,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,6 +108,9 @@ func whenServed(ctx context.Context, finder discovery.ServerResourcesInterface, 
 	return nil
 }
 
+// errNotAllowed says that this process may not read a group API that is served.
+var errNotAllowed = errors.New("not allowed to list its PodGroups: give the scheduler the rights in manifests/rbac/roles.yaml")
+
 // lookForGroups begins to watch the group APIs that are served, and takes them off the list. It is sure when the API
 // server has said of all of them whether they are.
 func lookForGroups(ctx context.Context, finder discovery.ServerResourcesInterface, unwatched map[string]func() error) (sure bool, err error) {
@@ -124,7 +128,12 @@ func lookForGroups(ctx context.Context, finder discovery.ServerResourcesInterfac
 			sure = false
 			continue
 		}
-		if err := watch(); err != nil {
+		switch err := watch(); {
+		case errors.Is(err, errNotAllowed):
+			// Its gangs wait, and nobody else does.
+			logger.Error(err, "Cannot follow a group API; asking again", "groupVersion", version)
+			continue
+		case err != nil:
 			return false, err
 		}
 		logger.V(2).Info("Watching group API", "groupVersion", version)

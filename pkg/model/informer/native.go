@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	native "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -18,8 +19,11 @@ import (
 )
 
 // watchNative follows Kubernetes' own PodGroups. It has a factory of its own: the scheduler's would wait for an API that many servers do not
-// serve.
+// serve. Whoever updated the scheduler may not have updated its role: an informer would wait for ever then.
 func watchNative(ctx context.Context, state *model.State, client kubernetes.Interface) error {
+	if _, err := client.SchedulingV1beta1().PodGroups("").List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: %w", errNotAllowed, err)
+	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	groups, err := factory.Scheduling().V1beta1().PodGroups().Informer().AddEventHandler(handlers(
 		func(g *native.PodGroup) { state.UpsertGroup(nativeKey(g), nativeGroup(g)) },

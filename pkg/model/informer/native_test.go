@@ -4,16 +4,51 @@
 package informer_test
 
 import (
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	native "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 )
+
+// TestNobodyWaitsForGroupsThatMayNotBeRead: a scheduler with a role from before it knew Kubernetes' PodGroups starts, and follows those of
+// others. It follows Kubernetes' once its role lets it.
+func TestNobodyWaitsForGroupsThatMayNotBeRead(t *testing.T) {
+	listFirst(t)
+	synctest.Test(t, func(t *testing.T) {
+		object := metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: "u"}
+		clients, _ := groupAPIs([]string{"scheduling.volcano.sh/v1beta1", "scheduling.k8s.io/v1beta1"}, []runtime.Object{&volcano.PodGroup{ObjectMeta: object}}, nil)
+		kube := fake.NewClientset(&native.PodGroup{ObjectMeta: object})
+		var allowed atomic.Bool
+		kube.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !allowed.Load(), nil, apierrors.NewForbidden(native.Resource("podgroups"), "", errors.New("no role says so"))
+		})
+		clients.Kube = kube
+		state := newState()
+		check(t, informer.Groups(t.Context(), state, clients))
+		own := model.JobKey{Source: model.FromNative, Namespace: "ns", Name: "train"}
+		if state.Job(train) == nil || state.Job(own) != nil {
+			t.Errorf("Volcano's PodGroup is known: %t, that which may not be read: %t", state.Job(train) != nil, state.Job(own) != nil)
+		}
+		allowed.Store(true)
+		time.Sleep(20 * time.Second)
+		if state.Job(own) == nil {
+			t.Error("the PodGroup is not known though it may be read by now")
+		}
+	})
+}
 
 // TestNativeGroup: what is read from a PodGroup of Kubernetes' own.
 func TestNativeGroup(t *testing.T) {
