@@ -230,15 +230,38 @@ func (w *Writer) begin() {
 	w.runs = true
 	keys := slices.Collect(maps.Keys(w.told))
 	w.mu.Unlock()
-	for job := range w.state.Snapshot().Jobs {
+	snapshot := w.state.Snapshot()
+	for job := range snapshot.Jobs {
 		if job.Key.Source != model.FromPod {
 			keys = append(keys, job.Key)
 		}
 	}
+	w.complain(snapshot)
 	slices.SortFunc(keys, model.JobKey.Compare)
 	for _, key := range keys {
 		w.schedule(key)
 	}
+}
+
+// complain tells what is wrong with objects that were there before events are written.
+func (w *Writer) complain(snapshot *model.Snapshot) {
+	var c model.Change
+	for job := range snapshot.Jobs {
+		if job.Group != nil && job.Group.Problem != "" {
+			c.Complaints = append(c.Complaints, model.Complaint{Object: job.Group.Object, Problem: job.Group.Problem})
+		}
+		for _, t := range job.Tasks {
+			if t.Problem != "" {
+				c.Malformed = append(c.Malformed, t)
+			}
+		}
+	}
+	for q := range snapshot.Queues {
+		if q.Problem != "" {
+			c.Complaints = append(c.Complaints, model.Complaint{Object: q.Object, Problem: q.Problem})
+		}
+	}
+	w.Notify(c)
 }
 
 // step writes one job of a queue; false when that is shut down.
