@@ -51,6 +51,11 @@ func labelled(key, value string) func(*corev1.Pod) {
 // in makes the pod a member of a Volcano PodGroup.
 func in(group string) func(*corev1.Pod) { return annotated(model.GroupNameAnnotation, group) }
 
+// owned makes the pod one of the ReplicaSet "set".
+func owned(p *corev1.Pod) {
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", UID: "set-uid", Controller: new(true)}}
+}
+
 func role(name string) func(*corev1.Pod) { return annotated(model.RoleKey, name) }
 
 func asking(pairs ...string) func(*corev1.Pod) {

@@ -187,19 +187,29 @@ func (s *State) head(e *entry) Job {
 	j.Roles = slices.Clone(e.job.Roles)
 	j.Pending = slices.Clip(e.job.Pending)
 	e.lent.Store(true)
+	first := e.first()
 	switch {
 	case j.Group != nil:
 		j.Created, j.UID = j.Group.Created, j.Group.UID
-		j.Priority = s.priority(j.Group.PriorityClass)
-		if j.Group.Priority != nil {
-			j.Priority = *j.Group.Priority
-		}
-	case len(e.job.Tasks) > 0:
-		first := e.first()
-		j.Created, j.UID, j.Priority = first.Created, first.UID, podPriority(first.Pod)
+	case first != nil:
+		j.Created, j.UID = first.Created, first.UID
 	}
+	j.Priority = s.priorityOf(j.Group, first)
 	j.Queue = cmp.Or(e.queue(), s.namespaces[j.Key.Namespace], DefaultQueue)
 	return j
+}
+
+// priorityOf is the priority of a job: what its PodGroup says, or else its oldest pod. A controller that makes its pods a gang says nothing.
+func (s *State) priorityOf(g *Group, first *Task) int32 {
+	switch {
+	case g != nil && g.Priority != nil:
+		return *g.Priority
+	case g != nil && (!g.ByOwner || first == nil):
+		return s.priority(g.PriorityClass)
+	case first != nil:
+		return podPriority(first.Pod)
+	}
+	return 0
 }
 
 // queue is the one that the job's PodGroup names, or else its oldest pod; empty when neither does.
@@ -223,7 +233,7 @@ func (e *entry) first() *Task {
 
 // findOldest finds the task that was created first, if something goes by it and it is not known.
 func (e *entry) findOldest() {
-	if e.job.Group != nil && e.job.Group.Queue != "" || len(e.job.Tasks) == 0 || e.first() != nil {
+	if g := e.job.Group; g != nil && g.Queue != "" && !g.ByOwner || len(e.job.Tasks) == 0 || e.first() != nil {
 		return
 	}
 	e.oldest = slices.MinFunc(e.job.Tasks, byAge).UID

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -24,7 +25,10 @@ const (
 	VolcanoGroupNameAnnotation = "scheduling.volcano.sh/group-name"
 	// CoschedulingLabel names the pod's scheduling.x-k8s.io PodGroup (sigs.k8s.io/scheduler-plugins).
 	CoschedulingLabel = "scheduling.x-k8s.io/pod-group"
-	// QueueAnnotation names the queue of jobs whose PodGroup has none: on the PodGroup, on a pod, or on the namespace.
+	// MinMemberAnnotation on the controller of pods makes them a gang without a PodGroup, and says how many start together.
+	MinMemberAnnotation = "scheduling.volcano.sh/group-min-member"
+	// QueueAnnotation names the queue of jobs whose PodGroup has none: on the PodGroup, on a controller
+	// that makes its pods a gang, on a pod, or on the namespace.
 	QueueAnnotation = "scheduling.volcano.sh/queue-name"
 	// RoleKey names the pod's role in its job; annotation first, then label.
 	RoleKey = "volcano.sh/task-spec"
@@ -51,6 +55,8 @@ const (
 	FromCoscheduling
 	// FromNative is Kubernetes' own, a scheduling.k8s.io PodGroup.
 	FromNative
+	// FromOwner is a controller that makes its pods a gang by MinMemberAnnotation.
+	FromOwner
 )
 
 // JobKey identifies a job. For a job of one, Name is the pod's name.
@@ -68,9 +74,10 @@ func (k JobKey) Compare(other JobKey) int {
 	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name), cmp.Compare(k.Source, other.Source))
 }
 
-// JobOf returns the job a pod belongs to. Of several marks the first counts: Kubernetes' own group; a group of Volcano's that somebody
-// named; one of scheduler-plugins; the group of one that Volcano's controller makes for every pod without a group.
-func JobOf(pod *corev1.Pod) JobKey {
+// JobByMarks returns the job a pod belongs to as far as the pod itself says so; a pod that says nothing is a job of one, unless its
+// controller makes a gang of its pods, which State.JobOf knows. Of several marks the first counts: Kubernetes' own group; a group of Volcano's
+// that somebody named; one of scheduler-plugins; the group of one that Volcano's controller makes for every pod without a group.
+func JobByMarks(pod *corev1.Pod) JobKey {
 	native, named := nativeGroupOf(pod), cmp.Or(pod.Annotations[GroupNameAnnotation], pod.Annotations[VolcanoGroupNameAnnotation])
 	switch label := pod.Labels[CoschedulingLabel]; {
 	case native != "":
@@ -81,6 +88,38 @@ func JobOf(pod *corev1.Pod) JobKey {
 		return JobKey{FromCoscheduling, pod.Namespace, label}
 	}
 	return JobKey{FromPod, pod.Namespace, pod.Name}
+}
+
+// JobByOwner returns the job that a pod belongs to if its controller makes a gang of its pods; the zero key for a pod that says itself which
+// group is its, and for one without a controller.
+func JobByOwner(pod *corev1.Pod) JobKey {
+	if JobByMarks(pod).Source != FromPod {
+		return JobKey{}
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return OwnerKey(owner.Kind, pod.Namespace, owner.Name, owner.UID)
+	}
+	return JobKey{}
+}
+
+// OwnerKey is the key of the gang that a controller makes of its pods. One that takes the name of another has another key: the pods that the
+// first one left are no members of the second one's gang.
+func OwnerKey(kind, namespace, name string, uid types.UID) JobKey {
+	const enough = 8
+	return JobKey{FromOwner, namespace, strings.ToLower(kind) + "/" + name + "-" + string(uid[:min(enough, len(uid))])}
+}
+
+// jobAmong is the job that a pod belongs to where some jobs are known. As long as a gang by an owner is, all pods of the owner belong to it
+// that name no other group.
+func jobAmong(known func(JobKey) bool, pod *corev1.Pod) JobKey {
+	key := JobByMarks(pod)
+	if key.Source != FromPod {
+		return key
+	}
+	if owner := JobByOwner(pod); owner != (JobKey{}) && known(owner) {
+		return owner
+	}
+	return key
 }
 
 func nativeGroupOf(pod *corev1.Pod) string {
@@ -113,7 +152,7 @@ func NewTask(pod *corev1.Pod) *Task {
 		UID:        pod.UID,
 		Pod:        pod,
 		index:      indexOf(pod.Name),
-		Job:        JobOf(pod),
+		Job:        JobByMarks(pod),
 		Role:       RoleOf(pod),
 		Class:      class,
 		Shape:      shape,

@@ -6,6 +6,7 @@ package model_test
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-func TestJobOf(t *testing.T) {
+func TestJobByMarks(t *testing.T) {
 	type options = []func(*corev1.Pod)
 	for name, tc := range map[string]struct {
 		pod  options
@@ -76,7 +77,7 @@ func TestJobOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := gocmp.Diff(tc.want, model.JobOf(newPod("me", tc.pod...))); diff != "" {
+			if diff := gocmp.Diff(tc.want, model.JobByMarks(newPod("me", tc.pod...))); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
 			}
 		})
@@ -146,6 +147,69 @@ func TestQueueOf(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheGangOfAnOwner: pods belong to the gang of their controller if it makes one and they name no other group. One that takes the name of
+// another has a gang of its own.
+func TestTheGangOfAnOwner(t *testing.T) {
+	alone := func(name string) model.JobKey {
+		return model.JobKey{Source: model.FromPod, Namespace: "ns", Name: name}
+	}
+	const first, second = "11111111-aaaa", "22222222-aaaa"
+	by := func(uid types.UID) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { owned(p); p.OwnerReferences[0].UID = uid }
+	}
+	gang := model.OwnerKey("ReplicaSet", "ns", "set", first)
+	if want := "ns/replicaset/set-11111111"; gang.String() != want {
+		t.Errorf("the gang is called %s, want %s", gang, want)
+	}
+	for name, tc := range map[string]struct {
+		pod  []func(*corev1.Pod)
+		want model.JobKey
+	}{
+		"its pod":                           {[]func(*corev1.Pod){by(first)}, gang},
+		"a pod of another one's":            {[]func(*corev1.Pod){by(second)}, alone("me")},
+		"a pod without an owner":            {nil, alone("me")},
+		"a pod that names a group":          {[]func(*corev1.Pod){by(first), in("train")}, train},
+		"a pod whose owner controls it not": {[]func(*corev1.Pod){by(first), func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }}, alone("me")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := model.NewState()
+			s.AddScheduler(batch)
+			s.UpsertGroup(gang, &model.Group{UID: first, ByOwner: true, MinMember: 2})
+			pod := newPod("me", tc.pod...)
+			s.UpsertPod(pod)
+			if got, inSnapshot := s.JobOf(pod), s.Snapshot().JobOf(pod); got != tc.want || inSnapshot == nil || inSnapshot.Key != tc.want {
+				t.Errorf("it belongs to %s, in a snapshot to %v, want %s", got, inSnapshot, tc.want)
+			}
+			if task := s.Task(pod.UID); task.Job != tc.want {
+				t.Errorf("its task is one of %s, want %s", task.Job, tc.want)
+			}
+		})
+	}
+}
+
+// TestPodsOfAnOwnerThatIsGone: what is left of a gang does not start in part while its pods are being deleted.
+func TestPodsOfAnOwnerThatIsGone(t *testing.T) {
+	s := model.NewState()
+	s.AddScheduler(batch)
+	s.UpsertGroup(owners, &model.Group{UID: "set-uid", ByOwner: true, MinMember: 2})
+	s.UpsertPod(newPod("a", owned))
+	s.DeleteGroup(owners)
+	s.UpsertPod(newPod("a", owned, labelled("changed", "yes")))
+	s.UpsertPod(newPod("b", owned))
+	job := s.Job(owners)
+	if job == nil || len(job.Tasks) != 2 {
+		t.Fatalf("the gang is %+v, want both pods in it", job)
+	}
+	if r := job.Blocked(); r.Kind != model.PodGroupNotFound || !strings.Contains(r.Message, "ns/replicaset/set-set-uid does not exist any more") {
+		t.Errorf("it waits because of %+v", r)
+	}
+	// Who is orphaned has no owner any more.
+	s.UpsertPod(newPod("b"))
+	if key := s.Task("b").Job; key.Source != model.FromPod {
+		t.Errorf("an orphan belongs to %s", key)
 	}
 }
 

@@ -153,6 +153,9 @@ const (
 	nodeCount = 3
 )
 
+// owners is the gang that the ReplicaSet "set" can make of its pods.
+var owners = model.OwnerKey("ReplicaSet", "ns", "set", "set-uid")
+
 func podName(i int) string { return fmt.Sprintf("p%d", i) }
 
 var keys = func() []model.JobKey {
@@ -162,6 +165,7 @@ var keys = func() []model.JobKey {
 			all = append(all, model.JobKey{Source: source, Namespace: "ns", Name: name})
 		}
 	}
+	all = append(all, owners)
 	for i := range podCount {
 		all = append(all, model.JobKey{Source: model.FromPod, Namespace: "ns", Name: podName(i)})
 	}
@@ -194,6 +198,9 @@ func anyPod(t *rapid.T) *corev1.Pod {
 		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
 	default:
 		p.Labels[model.CoschedulingLabel] = group
+	}
+	if pick(t, "owned", false, true) {
+		owned(p)
 	}
 	p.Annotations[model.QueueAnnotation] = pick(t, "queue", "", "q1")
 	p.Spec.Priority = pick(t, "priority", nil, new(int32(5)))
@@ -263,6 +270,24 @@ func (p *pair) steps() map[string]func(*rapid.T) {
 			key := rapid.SampledFrom(keys[:6]).Draw(t, "group")
 			p.do(t, func() model.Change { return s.DeleteGroup(key) }, func() { delete(w.groups, key) })
 		},
+		"the owner makes a gang": func(t *rapid.T) {
+			group := &model.Group{
+				UID: "set-uid", ByOwner: true, Queue: pick(t, "queue", "", "q1"), MinMember: pick(t, "min", 1, 2), Created: epoch,
+			}
+			p.do(t, func() model.Change { return both(s.UpsertGroup(owners, group), s.Gather(owners)) },
+				func() { w.groups[owners] = group; w.gather(true) })
+		},
+		"the owner makes none any more": func(t *rapid.T) {
+			known := w.groups[owners] != nil
+			p.do(t, func() model.Change { return s.Disband(owners) }, func() {
+				if delete(w.groups, owners); known {
+					w.gather(false)
+				}
+			})
+		},
+		"the owner is deleted": func(t *rapid.T) {
+			p.do(t, func() model.Change { return s.DeleteGroup(owners) }, func() { delete(w.groups, owners) })
+		},
 		"upsert namespace": func(t *rapid.T) {
 			queue := pick(t, "queue", "", "q1", "q3")
 			p.do(t, func() model.Change { return s.UpsertNamespace("ns", queue) }, func() { w.namespaces["ns"] = queue })
@@ -304,6 +329,13 @@ func (p *pair) steps() map[string]func(*rapid.T) {
 			})
 		},
 	}
+}
+
+// both is what two changes changed.
+func both(a, b model.Change) model.Change {
+	a.Events |= b.Events
+	a.Jobs, a.Tasks = append(a.Jobs, b.Jobs...), append(a.Tasks, b.Tasks...)
+	return a
 }
 
 // Whatever happens in whatever order, the model says what a count from scratch would, tells of everything that changed,

@@ -48,6 +48,8 @@ type Group struct {
 	PriorityClass string
 	// Priority is the job's, where the API server has already looked up what its class stands for; nil: go by the class.
 	Priority *int32
+	// ByOwner: a controller makes its pods a gang, and there is no PodGroup. Its priority is that of its pods.
+	ByOwner bool
 	// Whole: its pods are disrupted all together or not at all.
 	Whole bool
 	// Start is what the gang started with as the API server has it, from the last process that knew.
@@ -407,12 +409,14 @@ func (j *Job) missing() (r Requirement, ofRoles int) {
 // of the checks is that of Volcano's JobValid (gang plugin).
 func (j *Job) Blocked() Reason {
 	switch {
+	case j.Group == nil && j.Key.Source == FromOwner:
+		return Reason{Kind: PodGroupNotFound, Message: fmt.Sprintf(
+			"%s does not exist any more, which made a gang of its pods: delete them", j.Key)}
 	case j.Group == nil && j.Key.Source != FromPod:
 		return Reason{Kind: PodGroupNotFound, Message: fmt.Sprintf(
 			"PodGroup %s does not exist: create it, or remove the group name from the pod", j.Key)}
 	case j.Group != nil && j.Group.MinMember < 0:
-		return Reason{Kind: InvalidPodGroup, Subject: "spec.minMember", Message: fmt.Sprintf(
-			"spec.minMember of PodGroup %s is %d: set it to 0 or more", j.Key, j.Group.MinMember)}
+		return Reason{Kind: InvalidPodGroup, Subject: j.minField(), Message: j.badMinimum()}
 	}
 	if r := j.negativeRole(); r != (Reason{}) {
 		return r
@@ -427,9 +431,28 @@ func (j *Job) Blocked() Reason {
 	}
 	if valid := j.Counts.Valid(); valid < j.Min() {
 		return Reason{Kind: NotEnoughTasks, Message: fmt.Sprintf(
-			"%d of %d pods exist: create the missing ones, or lower spec.minMember", valid, j.Min())}
+			"%d of %d pods exist: create the missing ones, or lower %s", valid, j.Min(), j.minField())}
 	}
 	return j.gated(roles)
+}
+
+// minField is what says the minimum of a gang to its users.
+func (j *Job) minField() string {
+	switch j.Key.Source {
+	case FromNative:
+		return "spec.schedulingPolicy.gang.minCount"
+	case FromOwner:
+		return "annotation " + MinMemberAnnotation
+	}
+	return "spec.minMember"
+}
+
+// badMinimum says what is wrong with a minimum below zero.
+func (j *Job) badMinimum() string {
+	if j.Key.Source == FromOwner {
+		return j.Group.Problem
+	}
+	return fmt.Sprintf("spec.minMember of PodGroup %s is %d: set it to 0 or more", j.Key, j.Group.MinMember)
 }
 
 // negativeRole complains about the first role, by name, whose minimum is below zero.

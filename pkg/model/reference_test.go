@@ -6,11 +6,13 @@ package model_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -23,6 +25,8 @@ type reference struct {
 	// reserved maps each pod with a reservation that is not confirmed to its node.
 	reserved map[types.UID]string
 	groups   map[model.JobKey]*model.Group
+	// gathered are the pods that belong to the gang of their owner.
+	gathered map[types.UID]bool
 	nodes    map[string]*corev1.Node
 	queues   map[string]*model.Queue
 	classes  map[string]int32
@@ -35,7 +39,8 @@ type reference struct {
 func newReference() *reference {
 	return &reference{
 		pods: map[types.UID]*corev1.Pod{}, reserved: map[types.UID]string{}, groups: map[model.JobKey]*model.Group{},
-		nodes: map[string]*corev1.Node{}, queues: map[string]*model.Queue{}, classes: map[string]int32{}, namespaces: map[string]string{},
+		gathered: map[types.UID]bool{},
+		nodes:    map[string]*corev1.Node{}, queues: map[string]*model.Queue{}, classes: map[string]int32{}, namespaces: map[string]string{},
 	}
 }
 
@@ -49,8 +54,21 @@ func (w *reference) upsertPod(p *corev1.Pod) {
 		return // Late news.
 	}
 	w.pods[p.UID] = p
+	w.gathered[p.UID] = model.JobByOwner(p) == owners && p.Spec.SchedulerName == batch && w.gang()
 	if model.NewTask(p).Status != model.Pending {
 		delete(w.reserved, p.UID)
+	}
+}
+
+// gang reports whether the gang of the owner is known: the owner makes one, or pods of it are left.
+func (w *reference) gang() bool {
+	return w.groups[owners] != nil || slices.Contains(slices.Collect(maps.Values(w.gathered)), true)
+}
+
+// gather has the pods of the owner be its gang, or jobs of one.
+func (w *reference) gather(gang bool) {
+	for uid, p := range w.pods {
+		w.gathered[uid] = gang && model.JobByOwner(p) == owners && p.Spec.SchedulerName == batch
 	}
 }
 
@@ -62,6 +80,7 @@ func (w *reference) leavePod(uid types.UID) {
 
 func (w *reference) deletePod(uid types.UID) {
 	delete(w.pods, uid)
+	delete(w.gathered, uid)
 	delete(w.reserved, uid)
 }
 
@@ -79,6 +98,9 @@ func (w *reference) tasks() map[types.UID]*model.Task {
 			continue
 		}
 		t := model.NewTask(p)
+		if w.gathered[uid] {
+			t.Job = owners
+		}
 		if node, ok := w.reserved[uid]; ok {
 			t.Status, t.Node = model.Allocated, node
 		}
@@ -187,6 +209,9 @@ func (w *reference) job(key model.JobKey, tasks []*model.Task) jobView {
 			value = w.classes[w.standard]
 		}
 		v.Priority = value
+		if v.Group.ByOwner && len(tasks) > 0 {
+			v.Priority = ptr.Deref(tasks[0].Pod.Spec.Priority, 0)
+		}
 	} else {
 		oldest := tasks[0].Pod
 		v.Created, v.UID = oldest.CreationTimestamp.Time, oldest.UID

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -25,6 +26,11 @@ type Snapshot struct {
 
 // Job returns a job, or nil.
 func (s *Snapshot) Job(key JobKey) *Job { return s.jobs[shardOf(key)][key] }
+
+// JobOf returns the job that a pod belongs to, or nil.
+func (s *Snapshot) JobOf(pod *corev1.Pod) *Job {
+	return s.Job(jobAmong(func(key JobKey) bool { return s.Job(key) != nil }, pod))
+}
 
 // Queue returns a queue, or nil.
 func (s *Snapshot) Queue(name string) *Queue { return s.queues[name] }

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,10 +136,22 @@ func (s *State) UpsertPod(pod *corev1.Pod) Change {
 		}
 		t := NewTask(pod)
 		if ours {
+			t.Job = s.jobFor(pod)
 			t = s.upsertTask(t, c)
 		}
 		s.account(t, c)
 	})
+}
+
+// JobOf returns the job that a pod belongs to.
+func (s *State) JobOf(pod *corev1.Pod) JobKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.jobFor(pod)
+}
+
+func (s *State) jobFor(pod *corev1.Pod) JobKey {
+	return jobAmong(func(key JobKey) bool { return s.jobs[key] != nil }, pod)
 }
 
 // upsertTask puts a task into its job. A reservation that the API server has not confirmed outlives the update.
@@ -308,6 +321,58 @@ func (s *State) DeleteGroup(key JobKey) Change {
 			s.touch(key, e, c)
 		}
 	})
+}
+
+// Gather moves the pods of an owner that had been jobs of one into the gang that the owner makes of them. Pods that come after the gang is
+// known need no gathering.
+func (s *State) Gather(key JobKey) Change {
+	return s.write(func(c *Change) {
+		if s.jobs[key] == nil {
+			return
+		}
+		for _, e := range s.jobsOf(FromPod, key.Namespace) {
+			for _, t := range slices.Clone(e.job.Tasks) {
+				if JobByOwner(t.Pod) == key {
+					s.moveTask(t, key, c)
+				}
+			}
+		}
+	})
+}
+
+// Disband makes jobs of one of the pods of an owner that does not make a gang of them any more.
+func (s *State) Disband(key JobKey) Change {
+	return s.write(func(c *Change) {
+		e := s.jobs[key]
+		if e == nil || e.job.Group == nil {
+			return
+		}
+		e.job.Group, e.admitted = nil, false
+		s.touch(key, e, c)
+		for _, t := range slices.Clone(e.job.Tasks) {
+			s.moveTask(t, JobByMarks(t.Pod), c)
+		}
+	})
+}
+
+// jobsOf are the jobs of a source in a namespace, by name.
+func (s *State) jobsOf(source Source, namespace string) []*entry {
+	var entries []*entry
+	for key, e := range s.jobs {
+		if key.Source == source && key.Namespace == namespace {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b *entry) int { return a.job.Key.Compare(b.job.Key) })
+	return entries
+}
+
+// moveTask puts a task into another job.
+func (s *State) moveTask(t *Task, to JobKey, c *Change) {
+	moved := *t
+	moved.Job = to
+	s.dropTask(t.UID, c)
+	s.putTask(&moved, c)
 }
 
 // UpsertNode records a node.

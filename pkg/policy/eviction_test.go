@@ -99,7 +99,7 @@ func stageOf(c *golden.Case, args config.BatchQueueArgs) *stage {
 	for _, l := range pods {
 		pod := podOf(l)
 		w.State.UpsertPod(pod)
-		if key := model.JobOf(pod); !slices.Contains(w.Jobs, key) {
+		if key := model.JobByMarks(pod); !slices.Contains(w.Jobs, key) {
 			w.Jobs = append(w.Jobs, key)
 		}
 	}

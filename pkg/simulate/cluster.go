@@ -86,7 +86,7 @@ func newCluster(ctx context.Context, objects []scenario.Object, o Options) (*clu
 	c.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
 	groups.VolcanoInformers = tap.Volcano(c.groups, c.receipts.between)
 	c.kube = scheduler.NewInformerFactory(kube, 0, nil)
-	c.core = core.New(core.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, Policies: o.Extensions.Policies})
+	c.core = core.New(core.Options{Groups: &groups, Clock: c.clock, FlushedStatus: true, AllAtHand: true, Policies: o.Extensions.Policies})
 	config := o.Config
 	registry := plugins.Registry(c.core)
 	if err := registry.Merge(plugins.Joining(c.core, o.Extensions.Plugins)); err != nil {

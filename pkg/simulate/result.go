@@ -117,7 +117,7 @@ func (c *cluster) collect(r *Result) error {
 	// Lists that are empty are lists in JSON, too.
 	r.Pods, r.Queues = []Pod{}, []Queue{}
 	for _, p := range pods {
-		pod := podOf(p)
+		pod := c.podOf(p)
 		pod.Round = c.boundIn[p.UID]
 		r.Pods = append(r.Pods, pod)
 	}
@@ -135,9 +135,9 @@ func (c *cluster) collect(r *Result) error {
 	return err
 }
 
-func podOf(p *corev1.Pod) Pod {
+func (c *cluster) podOf(p *corev1.Pod) Pod {
 	pod := Pod{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, State: PodRunning}
-	if key := model.JobOf(p); key.Source != model.FromPod {
+	if key := c.core.State.JobOf(p); key.Source != model.FromPod {
 		pod.Job = key.Name
 	}
 	switch {
@@ -165,17 +165,17 @@ type tally struct {
 	evicted map[model.JobKey]map[types.NamespacedName]bool
 }
 
-func tallyOf(pods, disrupted []*corev1.Pod) tally {
+func (c *cluster) tallyOf(pods, disrupted []*corev1.Pod) tally {
 	t := tally{pods: map[model.JobKey]int{}, placed: map[model.JobKey]int{}, evicted: map[model.JobKey]map[types.NamespacedName]bool{}}
 	for _, p := range pods {
-		key := model.JobOf(p)
+		key := c.core.State.JobOf(p)
 		t.pods[key]++
-		if podOf(p).Placed() {
+		if c.podOf(p).Placed() {
 			t.placed[key]++
 		}
 	}
 	for _, p := range disrupted {
-		key := model.JobOf(p)
+		key := c.core.State.JobOf(p)
 		if t.evicted[key] == nil {
 			t.evicted[key] = map[types.NamespacedName]bool{}
 		}
@@ -186,7 +186,7 @@ func tallyOf(pods, disrupted []*corev1.Pod) tally {
 
 // jobs returns the jobs of the model with what became of their pods.
 func (c *cluster) jobs(pods []*corev1.Pod) []Job {
-	t := tallyOf(pods, c.api.Disruptions())
+	t := c.tallyOf(pods, c.api.Disruptions())
 	reasons := c.core.Dispatcher.View().Reasons()
 	byKey := map[model.JobKey]Job{}
 	for j := range c.core.State.Snapshot().Jobs {

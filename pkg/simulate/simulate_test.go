@@ -53,6 +53,14 @@ func pod(name, spec, group string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {%s}\nspec: {%s, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}\n", meta, spec)
 }
 
+// set returns a StatefulSet that says how many of its pods start together, and two pods of it.
+func set(least string) string {
+	const owned = "ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, uid: set, controller: true}]"
+	pods := pod("s-0", "schedulerName: volcano", "") + pod("s-1", "schedulerName: volcano", "")
+	return "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s, uid: set, annotations: {scheduling.volcano.sh/group-min-member: '" + least + "'}}\n" +
+		"spec: {podManagementPolicy: Parallel}\n" + strings.NewReplacer("{name: s-0}", "{name: s-0, "+owned+"}", "{name: s-1}", "{name: s-1, "+owned+"}").Replace(pods)
+}
+
 const running = "status: {phase: Running}\n"
 
 // run simulates a file by the shipped configuration.
@@ -211,6 +219,18 @@ func TestScenariosEndAsTheSchedulerDecides(t *testing.T) {
 				strings.ReplaceAll(pod("a", "schedulerName: volcano", "g")+pod("b", "schedulerName: volcano", "g"),
 					"annotations: {scheduling.k8s.io/group-name", "labels: {scheduling.x-k8s.io/pod-group"), rounds: 1,
 			pods: []string{"a - Pending 0", "b - Pending 0"}, jobs: []string{"g 0/2 NotAdmitted"},
+		},
+		"a StatefulSet that says how many of its pods start together makes a gang of them": {
+			file: node("n1", 1) + set("2"), rounds: 1,
+			pods: []string{"s-0 - Pending 0", "s-1 - Pending 0"}, jobs: []string{"statefulset/s-set 0/2 NotAdmitted"},
+		},
+		"and has them run where there is room for all": {
+			file: node("n1", 2) + set("2"), rounds: 2,
+			pods: []string{"s-0 n1 Running 1", "s-1 n1 Running 1"}, jobs: []string{"statefulset/s-set 2/2"},
+		},
+		"pods whose owner is not in the files are on their own": {
+			file: node("n1", 1) + strings.Replace(set("2"), "uid: set", "uid: other", 1), rounds: 2,
+			pods: []string{"s-0 n1 Running 1", "s-1 - Pending 0"}, jobs: []string{"s-0 1/1", "s-1 0/1 NotAdmitted", "statefulset/s-other 0/0"},
 		},
 		"pods without the PodGroup they name wait for it": {
 			file: node("n1", 1) + pod("p", "schedulerName: volcano", "nobody"), rounds: 1,

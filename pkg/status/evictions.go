@@ -45,8 +45,11 @@ func (t Taking) forNobody() bool { return t.For == (model.JobKey{}) }
 
 // beneficiary is the job as messages call it.
 func (t Taking) beneficiary() string {
-	if t.For.Source == model.FromPod {
+	switch t.For.Source {
+	case model.FromPod:
 		return "pod " + t.For.String()
+	case model.FromOwner:
+		return "gang " + t.For.String()
 	}
 	return "PodGroup " + t.For.String()
 }

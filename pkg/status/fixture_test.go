@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	coschedulingfake "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned/fake"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -82,7 +83,10 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	factory := informers.NewSharedInformerFactory(d.kube, 0)
 	synced, err := informer.Core(d.state, factory)
 	d.check(err)
+	owners, err := informer.NewOwners(d.state, factory, d.kube, clock.RealClock{}, informer.OwnerPatience)
+	d.check(err)
 	factory.Start(t.Context().Done())
+	d.check(owners.Run(t.Context()))
 	if !cache.WaitForCacheSync(t.Context().Done(), synced...) {
 		t.Fatal("the informers are not in sync")
 	}

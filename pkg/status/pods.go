@@ -22,7 +22,7 @@ import (
 // condition from the scheduler already. After each write it calls wrote with how long that took.
 func (w *Writer) tellPods(ctx context.Context, key model.JobKey, wrote func(context.Context, time.Duration)) error {
 	job, reason := w.state.Summary(key), w.reason(key)
-	if job == nil || reason == (model.Reason{}) || !reason.FromNodes && job.Group != nil {
+	if job == nil || reason == (model.Reason{}) || !reason.FromNodes && speaks(job) {
 		return nil
 	}
 	kind, which := corev1.PodReasonUnschedulable, (*model.Task).Placeable
@@ -43,6 +43,11 @@ func (w *Writer) tellPods(ctx context.Context, key model.JobKey, wrote func(cont
 		}
 	}
 	return nil
+}
+
+// speaks reports whether a job has a PodGroup that says why the job waits.
+func speaks(job *model.Job) bool {
+	return job.Group != nil && !job.Group.ByOwner
 }
 
 // pause leaves the API server to others for a while after a write: the longer that took, the longer others wait for it, too.

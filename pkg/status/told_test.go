@@ -6,11 +6,13 @@ package status_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
@@ -97,6 +100,30 @@ func TestAMalformedPodIsTold(t *testing.T) {
 	})
 }
 
+// TestWhatWasMalformedBeforeIsTold: what is wrong with objects that were there before the scheduler led is told when it leads, once.
+func TestWhatWasMalformedBeforeIsTold(t *testing.T) {
+	listFirst(t)
+	synctest.Test(t, func(t *testing.T) {
+		group, q := podGroup(1), queue("q", volcano.QueueStateOpen)
+		group.Annotations = map[string]string{model.HalfTimeoutAnnotation: "soon"}
+		q.Spec.Weight = -1
+		d := open(t, group, q, member("a", func(p *corev1.Pod) { p.Annotations[model.TaskPriorityAnnotation] = "high" }), member("b"))
+		time.Sleep(collected)
+		want := []string{
+			`Warning MalformedAnnotation on Pod a: annotation volcano.sh/task-priority is "high": write a whole number of 32 bits; priority 1 is used until then`,
+			`Warning MalformedAnnotation on PodGroup train: annotation caldera.dev/half-timeout of PodGroup ns/train is "soon": ` +
+				`write a duration of at least 1s, such as 90s or 10m, or 0s, which is for ever; the scheduler's halfTimeout holds until then`,
+		}
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(d.events()))); diff != "" {
+			t.Errorf("(-want,+got)\n%s", diff)
+		}
+		want = []string{"Warning MalformedAnnotation on Queue q: spec.weight is -1: set it to 1 or more; 1 is used until then"}
+		if diff := cmp.Diff(want, d.eventsIn(metav1.NamespaceDefault)); diff != "" {
+			t.Errorf("of queues (-want,+got)\n%s", diff)
+		}
+	})
+}
+
 // The condition PodScheduled=False is what tells a pod's owner why it waits, and with the reason Unschedulable what makes
 // cluster autoscalers add nodes.
 func TestPodsAreToldWhyTheyWait(t *testing.T) {
@@ -161,6 +188,19 @@ func TestPodsAreToldWhyTheyWait(t *testing.T) {
 				"Warning FailedScheduling on Pod a: PodGroup ns/train does not exist",
 				"Warning FailedScheduling on Pod b: PodGroup ns/train does not exist",
 			},
+		},
+		"members of a gang without a PodGroup, whatever they wait for": {
+			objects: []runtime.Object{
+				&batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "ns", Name: "work", UID: "work-uid", Annotations: map[string]string{model.MinMemberAnnotation: "2"},
+				}},
+				newPod("a", func(p *corev1.Pod) {
+					p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "work", UID: "work-uid", Controller: new(true)}}
+				}),
+			},
+			job: model.OwnerKey("Job", "ns", "work", "work-uid"), reason: shut,
+			want: map[string]string{"a": `QueueClosed: queue "q" is Closed`}, written: 1,
+			events: []string{`Warning Unschedulable on Job work: queue "q" is Closed`},
 		},
 		"members of a PodGroup of scheduler-plugins": {
 			objects: []runtime.Object{

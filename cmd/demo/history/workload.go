@@ -41,7 +41,7 @@ type Workload struct {
 
 // owns reports whether a pod is one of the workload's.
 func (w *Workload) owns(pod *corev1.Pod) bool {
-	job := model.JobOf(pod)
+	job := model.JobByMarks(pod)
 	if w.Gang {
 		return job.Source == model.FromVolcano && job.Name == w.Name
 	}

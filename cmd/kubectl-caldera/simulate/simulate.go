@@ -51,6 +51,7 @@ func New() *cobra.Command {
 
 The real scheduler runs in this process, with its plugins and configuration, on the Nodes, Queues, PodGroups, Pods,
 PriorityClasses, PodDisruptionBudgets, ResourceQuotas and Namespaces of the files; no cluster is needed or touched.
+ReplicaSets, StatefulSets and Jobs are read for the gangs that they make of pods in the files; none is made for them.
 It prints which pods are bound where, which jobs wait and why, and the figures of the queues.
 
 FILE may hold many documents, and what "kubectl get -o yaml" writes; "-" is standard input. Of DIR all *.yaml files

@@ -39,10 +39,10 @@ func waitingTime(annotations map[string]string) (limit time.Duration, problem st
 
 // readTerms reads how long a gang may be broken, and adds what is wrong with the annotations that say it to the group's problems. What
 // cannot be used is as if it were not said.
-func readTerms(group *model.Group, key model.JobKey, annotations map[string]string) {
+func readTerms(group *model.Group, whose string, annotations map[string]string) {
 	complain := func(annotation, advice, argument string) {
-		group.Problem = model.Problems(group.Problem, fmt.Sprintf("annotation %s of PodGroup %s is %.100q: %s; the scheduler's %s holds until then",
-			annotation, key, annotations[annotation], advice, argument))
+		group.Problem = model.Problems(group.Problem, fmt.Sprintf("annotation %s of %s is %.100q: %s; the scheduler's %s holds until then",
+			annotation, whose, annotations[annotation], advice, argument))
 	}
 	lasting := func(annotation, argument string) (t model.Said[time.Duration]) {
 		if said, ok := annotations[annotation]; ok {

@@ -39,7 +39,7 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 		}
 	}
 	group.WaitingTime, group.Problem = waitingTime(g.Annotations)
-	readTerms(group, volcanoKey(g), g.Annotations)
+	readTerms(group, "PodGroup "+volcanoKey(g).String(), g.Annotations)
 	if len(g.Spec.MinTaskMember) > 0 {
 		group.MinTaskMember = make(map[string]int, len(g.Spec.MinTaskMember))
 		for role, least := range g.Spec.MinTaskMember {
@@ -92,7 +92,7 @@ func coschedulingGroup(g *coscheduling.PodGroup) *model.Group {
 		Created:   g.CreationTimestamp.Time,
 		Object:    g,
 	}
-	readTerms(group, coschedulingKey(g), g.Annotations)
+	readTerms(group, "PodGroup "+coschedulingKey(g).String(), g.Annotations)
 	if g.Spec.MinResources != nil {
 		group.MinResources = resource.Schedulable(g.Spec.MinResources).AtMost(resource.MostOfGroup)
 		group.MinQuota = resource.FromList(g.Spec.MinResources).AtMost(resource.MostOfGroup)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -96,7 +97,12 @@ func follow(t *testing.T, state *model.State, client *fake.Clientset) {
 		t.Fatal(err)
 	}
 	synced = append(synced, quotas)
+	owners, err := informer.NewOwners(state, factory, client, clock.RealClock{}, informer.OwnerPatience)
+	if err != nil {
+		t.Fatal(err)
+	}
 	factory.Start(t.Context().Done())
+	check(t, owners.Run(t.Context()))
 	if !cache.WaitForCacheSync(t.Context().Done(), synced...) {
 		t.Fatal("the informers are not in sync")
 	}

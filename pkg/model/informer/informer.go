@@ -60,7 +60,8 @@ func Quotas(state *model.State, factory informers.SharedInformerFactory) (cache.
 	return registration.HasSynced, nil
 }
 
-// Core feeds the model from the scheduler's own informers. It returns what reports that all of it has been delivered.
+// Core feeds the model from the scheduler's own informers all but the pods, which Owners feed. It returns what reports that all of it has been
+// delivered.
 func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.InformerSynced, error) {
 	storage := handlers(
 		func(any) { state.Raise(model.StorageChanged) },
@@ -80,9 +81,6 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 		{factory.Core().V1().Nodes().Informer(), handlers(
 			func(n *corev1.Node) { state.UpsertNode(n) },
 			func(n *corev1.Node) { state.DeleteNode(n.Name) })},
-		{factory.Core().V1().Pods().Informer(), handlers(
-			func(p *corev1.Pod) { state.UpsertPod(p) },
-			func(p *corev1.Pod) { state.LeavePod(p.UID) })},
 		{factory.Core().V1().Namespaces().Informer(), handlers(
 			func(n *corev1.Namespace) { state.UpsertNamespace(n.Name, n.Annotations[model.QueueAnnotation]) },
 			func(n *corev1.Namespace) { state.UpsertNamespace(n.Name, "") })},
@@ -110,7 +108,8 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 }
 
 // Finished feeds the model the pods that have finished, which the scheduler's own informer leaves out: members that
-// succeeded count toward the minimum of their gang. It returns once they have been delivered.
+// succeeded count toward the minimum of their gang. It returns once they have been delivered. Owners must have run before: which of the pods
+// are members of gangs they know.
 func Finished(ctx context.Context, state *model.State, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -119,7 +118,7 @@ func Finished(ctx context.Context, state *model.State, client kubernetes.Interfa
 		informers.WithTransform(trimFinished))
 	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(handlers(
 		func(p *corev1.Pod) {
-			if model.JobOf(p).Source != model.FromPod {
+			if state.JobOf(p).Source != model.FromPod {
 				state.UpsertPod(p)
 			}
 		},

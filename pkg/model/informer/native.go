@@ -64,7 +64,7 @@ func nativeGroup(g *native.PodGroup) *model.Group {
 		// The API allows one.
 		group.TopologyKey = c.Topology[0].Key
 	}
-	readTerms(group, nativeKey(g), g.Annotations)
+	readTerms(group, "PodGroup "+nativeKey(g).String(), g.Annotations)
 	if parent := g.Spec.ParentCompositePodGroupName; parent != nil {
 		group.Problem = model.Problems(group.Problem, fmt.Sprintf(
 			"spec.parentCompositePodGroupName is %q: composite pod groups are not read, and the group starts by itself", *parent))

@@ -185,7 +185,7 @@ func (pl *Gang) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 
 // starts reports whether the pod is one of those with which a Volcano PodGroup has its minimum: that gets an event of its own.
 func (pl *Gang) starts(pod *corev1.Pod) bool {
-	key := model.JobOf(pod)
+	key := pl.parts.State.JobOf(pod)
 	if key.Source != model.FromVolcano {
 		return false
 	}
@@ -287,8 +287,8 @@ func (pl *Gang) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev
 		// Its turn was over before anybody looked for a node. Plugins behind this one, which go by what they found then, would fail.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
-	klog.FromContext(ctx).V(3).Info("Planned node was lost, planning again", "job", model.JobOf(pod), "pod", klog.KObj(pod), "node", p.node)
-	pl.parts.Turns().Lost(pod.UID, model.JobOf(pod))
+	klog.FromContext(ctx).V(3).Info("Planned node was lost, planning again", "job", pl.parts.State.JobOf(pod), "pod", klog.KObj(pod), "node", p.node)
+	pl.parts.Turns().Lost(pod.UID, pl.parts.State.JobOf(pod))
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
@@ -308,7 +308,7 @@ func (pl *Gang) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 // Unreserve takes the reservation back and has the job planned again.
 func (pl *Gang) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
 	if !gang.Planning(state) {
-		pl.parts.Turns().Unreserved(pod.UID, model.JobOf(pod))
+		pl.parts.Turns().Unreserved(pod.UID, pl.parts.State.JobOf(pod))
 		pl.parts.State.Forget(pod.UID)
 	}
 }
@@ -333,7 +333,7 @@ func (pl *Gang) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	defer pl.slots.release()
 	status := pl.binder.Bind(ctx, state, pod, nodeName)
 	if status.IsSuccess() {
-		pl.parts.Turns().Bound(model.JobOf(pod))
+		pl.parts.Turns().Bound(pl.parts.State.JobOf(pod))
 		if p.hushed {
 			pl.parts.Suppress(pod.UID)
 		}

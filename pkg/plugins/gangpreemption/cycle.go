@@ -54,7 +54,7 @@ func (c *cycle) job(pod *corev1.Pod) *model.Job {
 	if c.jobs == nil {
 		return nil
 	}
-	return c.jobs.Job(model.JobOf(pod))
+	return c.jobs.JobOf(pod)
 }
 
 // spares returns the batch pods of a node that pods of a priority may have go, all of them together: several pods of a gang are not the same

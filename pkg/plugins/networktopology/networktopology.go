@@ -192,5 +192,5 @@ func (pl *NetworkTopology) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
 // SignPod says that pods of one job are alike as far as this plugin goes.
 func (pl *NetworkTopology) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return []fwk.SignFragment{{Key: "caldera.NetworkTopology", Value: model.JobOf(pod).String()}}, nil
+	return []fwk.SignFragment{{Key: "caldera.NetworkTopology", Value: model.JobByMarks(pod).String()}}, nil
 }

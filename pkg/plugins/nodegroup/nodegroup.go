@@ -88,7 +88,7 @@ func cycleOf(state fwk.CycleState) (*cycle, error) {
 
 // queueOf is the queue of a pod's job; empty for a pod that is no task.
 func (pl *NodeGroup) queueOf(pod *corev1.Pod) string {
-	if job := pl.state.Summary(model.JobOf(pod)); job != nil {
+	if job := pl.state.Summary(pl.state.JobOf(pod)); job != nil {
 		return job.Queue
 	}
 	return ""

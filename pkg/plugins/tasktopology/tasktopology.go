@@ -161,5 +161,5 @@ func (pl *TaskTopology) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
 // SignPod says that pods of one job and role are alike as far as this plugin goes.
 func (pl *TaskTopology) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return []fwk.SignFragment{{Key: "caldera.TaskTopology", Value: model.JobOf(pod).String() + "/" + model.RoleOf(pod)}}, nil
+	return []fwk.SignFragment{{Key: "caldera.TaskTopology", Value: model.JobByMarks(pod).String() + "/" + model.RoleOf(pod)}}, nil
 }

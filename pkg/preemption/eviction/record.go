@@ -143,8 +143,11 @@ func (v *Victim) record() VictimRecord {
 
 func jobRecord(key model.JobKey, queue string) JobRecord {
 	kind := "PodGroup"
-	if key.Source == model.FromPod {
+	switch key.Source {
+	case model.FromPod:
 		kind = "Pod"
+	case model.FromOwner:
+		kind = "Gang"
 	}
 	return JobRecord{Kind: kind, Namespace: key.Namespace, Name: key.Name, Queue: queue}
 }

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -82,8 +83,18 @@ type Options struct {
 	Clock clock.WithTicker
 	// Policies are those that tiers may name besides the built-in ones, by their names there.
 	Policies map[string]PolicyFactory
+	// AllAtHand: the informers know of an object before anybody can name it, as they do of objects in memory.
+	AllAtHand bool
 	// FlushedStatus leaves it to the caller to have the writer write, by its Flush.
 	FlushedStatus bool
+}
+
+// ownerPatience is how long a pod waits for news of its controller.
+func (o Options) ownerPatience() time.Duration {
+	if o.AllAtHand {
+		return 0
+	}
+	return informer.OwnerPatience
 }
 
 // New returns a core without profiles.
@@ -211,20 +222,33 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	c.State.ObserveFirst(c.Lag.Notify)
 	c.State.Observe(c.Dispatcher.Notify)
 	c.State.Observe(writer.Notify)
-	factory := handle.SharedInformerFactory()
-	synced, err := informer.Core(c.State, factory)
+	owners, synced, err := c.feed(handle, rules)
 	if err != nil {
 		return err
+	}
+	go c.run(ctx, owners, groups, synced)
+	return nil
+}
+
+// feed has the model fed by informers. It returns what feeds pods, and what reports that all else has been delivered.
+func (c *Core) feed(handle fwk.Handle, rules *Rules) (*informer.Owners, []cache.InformerSynced, error) {
+	factory := handle.SharedInformerFactory()
+	owners, err := informer.NewOwners(c.State, factory, handle.ClientSet(), c.options.Clock, c.options.ownerPatience())
+	if err != nil {
+		return nil, nil, err
+	}
+	synced, err := informer.Core(c.State, factory)
+	if err != nil {
+		return nil, nil, err
 	}
 	if c.quotas = rules.policies.Quotas; c.quotas {
 		quotas, err := informer.Quotas(c.State, factory)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		synced = append(synced, quotas)
 	}
-	go c.run(ctx, handle, groups, synced)
-	return nil
+	return owners, synced, nil
 }
 
 // queueFacts is what the status of queues tells.
@@ -253,14 +277,19 @@ func (c *Core) Clients(handle fwk.Handle) (informer.Clients, error) {
 }
 
 // run watches from the start, so that a standby is ready at once, and acts once the scheduler leads.
-func (c *Core) run(ctx context.Context, handle fwk.Handle, groups informer.Clients, synced []cache.InformerSynced) {
+func (c *Core) run(ctx context.Context, owners *informer.Owners, groups informer.Clients, synced []cache.InformerSynced) {
 	logger := klog.FromContext(ctx)
 	watching, watchCtx := errgroup.WithContext(ctx)
-	watching.Go(func() error { return informer.Finished(ctx, c.State, handle.ClientSet()) })
+	watching.Go(func() error {
+		if err := owners.Run(ctx); err != nil {
+			return err
+		}
+		return informer.Finished(ctx, c.State, c.handle.ClientSet())
+	})
 	watching.Go(func() error { return informer.Groups(ctx, c.State, groups) })
 	watching.Go(func() error {
 		if !cache.WaitForCacheSync(watchCtx.Done(), synced...) {
-			return fmt.Errorf("waiting for nodes and pods: %w", context.Cause(watchCtx))
+			return fmt.Errorf("waiting for nodes: %w", context.Cause(watchCtx))
 		}
 		return nil
 	})

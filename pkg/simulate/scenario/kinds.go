@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -48,6 +50,10 @@ var kinds = []kind{
 	{volcano.SchemeGroupVersion, &volcano.Queue{}, false},
 	{coscheduling.SchemeGroupVersion, &coscheduling.PodGroup{}, true},
 	{native.SchemeGroupVersion, &native.PodGroup{}, true},
+	// These can make gangs of their pods. Nobody makes pods for them.
+	{appsv1.SchemeGroupVersion, &appsv1.ReplicaSet{}, true},
+	{appsv1.SchemeGroupVersion, &appsv1.StatefulSet{}, true},
+	{batchv1.SchemeGroupVersion, &batchv1.Job{}, true},
 }
 
 // name is the kind's name.

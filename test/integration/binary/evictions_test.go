@@ -106,7 +106,7 @@ func (ev *evictor) evict(t *testing.T, pods ...*corev1.Pod) eviction.Victim {
 	t.Helper()
 	d := eviction.Decision{Action: eviction.Reclaim, Beneficiary: model.JobKey{Source: model.FromVolcano, Namespace: env.Namespace, Name: "train"}, Queue: "research"}
 	for _, p := range pods {
-		d.Victims = append(d.Victims, &eviction.Victim{Pod: p, UID: p.UID, Job: model.JobOf(p), Queue: "prod", Node: p.Spec.NodeName})
+		d.Victims = append(d.Victims, &eviction.Victim{Pod: p, UID: p.UID, Job: model.JobByMarks(p), Queue: "prod", Node: p.Spec.NodeName})
 	}
 	ev.Execute(ev.ledger.Begin(time.Now(), d))
 	env.Eventually(t, 30*time.Second, func() string {

@@ -252,7 +252,7 @@ func (v VGPU) refuses(c *Card, r request, o *owner, w wishes) string {
 		return "too few cores"
 	case v.excludes(c, o):
 		return "used by a pod of the same exclusive rule"
-	case LooksAtGroup(o.pod) && c.usedBesides(o, func(p *corev1.Pod) bool { return model.JobOf(p) == model.JobOf(o.pod) }):
+	case LooksAtGroup(o.pod) && c.usedBesides(o, func(p *corev1.Pod) bool { return model.JobByMarks(p) == model.JobByMarks(o.pod) }):
 		return "used by a pod of the same PodGroup"
 	}
 	return ""

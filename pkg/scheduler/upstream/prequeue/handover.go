@@ -15,7 +15,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
@@ -63,5 +62,5 @@ func failed(c *core.Core, pod *corev1.Pod, status *fwk.Status) {
 	} else {
 		err = fmt.Errorf("scheduling pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	c.Dispatcher.Failed(pod.UID, model.JobOf(pod), err)
+	c.Dispatcher.Failed(pod.UID, c.State.JobOf(pod), err)
 }
