@@ -29,7 +29,9 @@ type decoder struct {
 	values map[string]runtime.RawExtension
 	// known are the keys that were asked for; optional ones too, whether or not they were given.
 	known []string
-	errs  field.ErrorList
+	// successor says what is to be written instead of a key that Volcano has given up; empty for other keys. It may be nil.
+	successor func(key string) string
+	errs      field.ErrorList
 }
 
 func newDecoder(entry *field.Path, values map[string]runtime.RawExtension) *decoder {
@@ -77,6 +79,8 @@ func (d *decoder) finish(what string) field.ErrorList {
 	for _, key := range slices.Sorted(maps.Keys(d.values)) {
 		switch {
 		case slices.Contains(d.known, key):
+		case d.successor != nil && d.successor(key) != "":
+			d.errs = append(d.errs, field.Forbidden(d.path.Key(key), "Volcano does not read it any more; "+d.successor(key)))
 		case len(d.known) == 0:
 			d.errs = append(d.errs, field.Forbidden(d.path.Key(key), what+" takes no arguments; remove it"))
 		default:

@@ -6,6 +6,7 @@ package arguments
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -54,11 +55,30 @@ var filterSwitches = map[string]string{
 	"predicate.VolumeBindingEnable":     "VolumeBinding",
 }
 
+// movedFromPredicates says what took the place of arguments that the plugin predicates had until Volcano 1.9: sharing of GPUs is that of the
+// plugin deviceshare by now, and cores and memory for idle GPUs are kept free by resource-strategy-fit.
+func movedFromPredicates(key string) string {
+	const proportional = "use %s of the plugin resource-strategy-fit, in its section proportional"
+	switch key {
+	case "predicate.GPUSharingEnable", "predicate.GPUNumberEnable":
+		return fmt.Sprintf("use deviceshare%s of the plugin deviceshare", strings.TrimPrefix(key, "predicate"))
+	case "predicate.ProportionalEnable":
+		return fmt.Sprintf(proportional, "enable")
+	case "predicate.resources":
+		return fmt.Sprintf(proportional, "resources")
+	}
+	if device, ok := strings.CutPrefix(key, "predicate.resources."); ok {
+		return fmt.Sprintf(proportional, "resourceProportion."+device)
+	}
+	return ""
+}
+
 // DecodePredicates reads the arguments of the plugin predicates; path is that of the plugin's entry. Two arguments have no
 // effect: predicate.CacheEnable, because kube-scheduler finds out itself which pods are alike, and
 // predicate.DynamicResourceAllocationEnable, which Volcano does not read either.
 func DecodePredicates(p *config.TierPlugin, path *field.Path) (Predicates, field.ErrorList) {
 	d := newDecoder(path, p.Arguments)
+	d.successor = movedFromPredicates
 	decoded := Predicates{
 		Filters:              map[string]bool{},
 		VolumeBindingTimeout: int64(value(d, "volumebinding.bindTimeoutSeconds", 600, integer(0, math.MaxInt))),

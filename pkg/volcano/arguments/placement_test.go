@@ -41,6 +41,19 @@ func TestDecodePredicates(t *testing.T) {
 			"{predicate.CacheEnable: true, predicate.DynamicResourceAllocationEnable: false, dynamicresources.filterTimeoutSeconds: 0}",
 			with(func(p *arguments.Predicates) { p.DevicesFilterTimeout = 0 }), nil,
 		},
+		"what Volcano read in earlier versions": {
+			"{predicate.GPUSharingEnable: true, predicate.GPUNumberEnable: true, predicate.ProportionalEnable: true, predicate.resources: nvidia.com/gpu, " +
+				"predicate.resources.nvidia.com/gpu.cpu: 4, predicate.resources.nvidia.com/gpu.memory: 8}",
+			with(nil),
+			[]string{
+				`plugins[0].arguments[predicate.GPUNumberEnable]: Forbidden: Volcano does not read it any more; use deviceshare.GPUNumberEnable of the plugin deviceshare`,
+				`plugins[0].arguments[predicate.GPUSharingEnable]: Forbidden: Volcano does not read it any more; use deviceshare.GPUSharingEnable of the plugin deviceshare`,
+				`plugins[0].arguments[predicate.ProportionalEnable]: Forbidden: Volcano does not read it any more; use enable of the plugin resource-strategy-fit, in its section proportional`,
+				`plugins[0].arguments[predicate.resources]: Forbidden: Volcano does not read it any more; use resources of the plugin resource-strategy-fit, in its section proportional`,
+				`plugins[0].arguments[predicate.resources.nvidia.com/gpu.cpu]: Forbidden: Volcano does not read it any more; use resourceProportion.nvidia.com/gpu.cpu of the plugin resource-strategy-fit, in its section proportional`,
+				`plugins[0].arguments[predicate.resources.nvidia.com/gpu.memory]: Forbidden: Volcano does not read it any more; use resourceProportion.nvidia.com/gpu.memory of the plugin resource-strategy-fit, in its section proportional`,
+			},
+		},
 		"everything is wrong": {
 			"{predicate.NodePortEnable: true, predicate.CacheEnable: maybe, volumebinding.shape: [{utilization: 50, score: 0}, {utilization: 50, score: 1}], volumebinding.weight: -1}",
 			with(nil),
