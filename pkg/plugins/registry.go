@@ -57,7 +57,7 @@ var table = []struct {
 	{resourcestrategyfit.Name, func(*core.Core) runtime.PluginFactory { return resourcestrategyfit.New }},
 	{tasktopology.Name, func(c *core.Core) runtime.PluginFactory { return tasktopology.New(c.State) }},
 	{tdm.Name, func(c *core.Core) runtime.PluginFactory { return tdm.New(c.State, c.Clock()) }},
-	{usage.Name, func(*core.Core) runtime.PluginFactory { return usage.New }},
+	{usage.Name, func(c *core.Core) runtime.PluginFactory { return usage.New(c.State) }},
 }
 
 func forGang(c *core.Core) gang.Parts {

@@ -41,8 +41,9 @@ func NewLoads(from Source, c clock.WithTicker, m *config.UsageMetrics) *Loads {
 	return l
 }
 
-// Follow asks the source at every interval until the context ends. An error is logged when it is another one than before.
-func (l *Loads) Follow(ctx context.Context) {
+// Follow asks the source at every interval until the context ends, and calls after when it has been asked. An error is logged when it is
+// another one than before.
+func (l *Loads) Follow(ctx context.Context, after func()) {
 	logger := klog.FromContext(ctx)
 	ticker := l.clock.NewTicker(l.interval)
 	defer ticker.Stop()
@@ -58,6 +59,7 @@ func (l *Loads) Follow(ctx context.Context) {
 			told = err.Error()
 			logger.V(2).Info("Loads of nodes cannot be read, those read before count for 5 minutes", "err", told)
 		}
+		after()
 		select {
 		case <-ctx.Done():
 			return
@@ -95,6 +97,17 @@ func newer(old, told Sample) Sample {
 
 // Round is the number of the last round; 0 before the first.
 func (l *Loads) Round() int64 { return l.known.Load().number }
+
+// Among returns the names, or addresses, of the nodes whose load is one of those asked for.
+func (l *Loads) Among(which func(Load) bool) map[string]bool {
+	names := map[string]bool{}
+	for name, load := range l.known.Load().byName {
+		if which(load) {
+			names[name] = true
+		}
+	}
+	return names
+}
 
 // Of is the load of a node, which the source may know by its name or by an address; nothing if it does not.
 func (l *Loads) Of(node *corev1.Node) Load {

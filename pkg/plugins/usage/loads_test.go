@@ -25,6 +25,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	v1 "github.com/caldera-scheduler/caldera/pkg/apis/config/v1"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 )
@@ -83,6 +84,39 @@ func named(name string) *framework.NodeInfo {
 func takes(t *testing.T, pl *usage.Usage, name string) bool {
 	t.Helper()
 	return pl.Filter(t.Context(), nil, &corev1.Pod{}, named(name)).IsSuccess()
+}
+
+// TestANodeThatCoolsDownIsAnOccasion: jobs that wait are looked at again when a node is not too loaded any more, or when nobody knows
+// any more that it is, and at no other time.
+func TestANodeThatCoolsDownIsAnOccasion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &changing{}
+		s.tell("a", 90, 0, nil)
+		pl, _ := follow(t, s)
+		raised := 0
+		pl.State().Observe(func(c model.Change) {
+			if c.Events == model.JudgedAnew {
+				raised++
+			}
+		})
+		want := func(when string, n int) {
+			t.Helper()
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			if raised != n {
+				t.Errorf("%s: jobs were told %d times, want %d", when, raised, n)
+			}
+		}
+		want("it is hot", 0)
+		s.tell("a", 70, 0, nil)
+		want("it has cooled down", 1)
+		want("it is cool", 1)
+		s.tell("a", 95, 0, nil)
+		want("it is hot again", 1)
+		s.tellNothing(nil)
+		time.Sleep(5 * time.Minute)
+		want("its load is not known any more", 2)
+	})
 }
 
 func TestOldLoadsStayUntilTheyAreStale(t *testing.T) {
@@ -225,18 +259,18 @@ func TestWhatTheFactoryRefuses(t *testing.T) {
 	valid := argsWith(func(a *v1.UsageArgs) { a.Metrics.Type, a.Metrics.Address = "prometheus", "http://127.0.0.1:1" })
 	invalid, api := valid.DeepCopy(), valid.DeepCopy()
 	invalid.CPUThreshold, api.Metrics.Type = 101, config.MetricsCustomAPI
-	if _, err := usage.New(t.Context(), valid, nil); err != nil {
+	if _, err := usage.New(model.NewState())(t.Context(), valid, nil); err != nil {
 		t.Error(err)
 	}
 	for want, obj := range map[string]*config.UsageArgs{
 		"cpuThreshold: Invalid value: 101: must be from 0 to 100": invalid,
 		"there is no API server":                                  api,
 	} {
-		if _, err := usage.New(t.Context(), obj, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := usage.New(model.NewState())(t.Context(), obj, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want one that says %q", err, want)
 		}
 	}
-	if _, err := usage.New(t.Context(), &config.BinpackArgs{}, nil); err == nil || err.Error() != "want args to be of type UsageArgs, got *config.BinpackArgs" {
+	if _, err := usage.New(model.NewState())(t.Context(), &config.BinpackArgs{}, nil); err == nil || err.Error() != "want args to be of type UsageArgs, got *config.BinpackArgs" {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -12,12 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
@@ -27,6 +29,7 @@ type Usage struct {
 	args  config.UsageArgs
 	clock clock.PassiveClock
 	loads *load.Loads
+	state *model.State
 }
 
 var (
@@ -46,33 +49,51 @@ const (
 	reasonMemory = "the memory load of the node exceeds the upper limit."
 )
 
-// New is the factory of the plugin. The source is asked until the context ends.
-func New(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	args, err := validation.Args(obj, validation.ValidateUsageArgs)
-	if err != nil {
-		return nil, err
+// New returns the factory of the plugin, which tells a model of nodes that cool down. The source is asked until the context ends.
+func New(state *model.State) frameworkruntime.PluginFactory {
+	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		args, err := validation.Args(obj, validation.ValidateUsageArgs)
+		if err != nil {
+			return nil, err
+		}
+		options := load.Options{Metrics: args.Metrics}
+		if handle != nil {
+			options.Cluster = handle.KubeConfig()
+		}
+		from, err := load.New(options)
+		if err != nil {
+			return nil, err
+		}
+		pl := build(args, from, clock.RealClock{}, state)
+		go pl.follow(ctx)
+		return pl, nil
 	}
-	options := load.Options{Metrics: args.Metrics}
-	if handle != nil {
-		options.Cluster = handle.KubeConfig()
-	}
-	from, err := load.New(options)
-	if err != nil {
-		return nil, err
-	}
-	pl := build(args, from, clock.RealClock{})
-	go pl.loads.Follow(ctx)
-	return pl, nil
 }
 
-func build(args *config.UsageArgs, from load.Source, c clock.WithTicker) *Usage {
-	return &Usage{args: *args, clock: c, loads: load.NewLoads(from, c, &args.Metrics)}
+func build(args *config.UsageArgs, from load.Source, c clock.WithTicker, state *model.State) *Usage {
+	return &Usage{args: *args, clock: c, loads: load.NewLoads(from, c, &args.Metrics), state: state}
+}
+
+// follow asks for loads until the context ends. Jobs that wait have their nodes looked at again when one of these is not too loaded any more.
+func (pl *Usage) follow(ctx context.Context) {
+	var hot map[string]bool
+	pl.loads.Follow(ctx, func() {
+		before := hot
+		hot = pl.loads.Among(func(l load.Load) bool { return pl.reason(l) != "" })
+		for name := range before {
+			if !hot[name] {
+				pl.state.Raise(model.JudgedAnew)
+				return
+			}
+		}
+	})
 }
 
 // Name returns the plugin's name.
 func (pl *Usage) Name() string { return Name }
 
-// EventsToRegister are those of nodes. That a node cools down is no event; any change of it is an occasion to look.
+// EventsToRegister are those of nodes. That a node cools down is no event of kube-scheduler's; any change of it is an occasion to look. Jobs of
+// the queues are told by the model.
 func (pl *Usage) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: pl.isSchedulableAfterNodeChange},
@@ -111,8 +132,9 @@ func (pl *Usage) Filter(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, info
 }
 
 // hot is why a node takes no pods; empty when it does. A load that is not known is no reason.
-func (pl *Usage) hot(node *corev1.Node) string {
-	load := pl.loads.Of(node)
+func (pl *Usage) hot(node *corev1.Node) string { return pl.reason(pl.loads.Of(node)) }
+
+func (pl *Usage) reason(load load.Load) string {
 	switch {
 	case pl.loads.Fresh(load.CPU) && load.CPU.Percent > pl.args.CPUThreshold:
 		return reasonCPU

@@ -152,7 +152,7 @@ func (s *Shuffler) Due() time.Time {
 // Run gives the plugins their turns until the context ends.
 func (s *Shuffler) Run(ctx context.Context, parts Parts) {
 	if s.loads != nil {
-		go s.loads.Follow(ctx)
+		go s.loads.Follow(ctx, func() {})
 	}
 	for {
 		if wait := s.Due().Sub(s.clock.Now()); wait > 0 {

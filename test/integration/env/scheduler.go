@@ -24,6 +24,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
+	volcanoprofile "github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
 
@@ -53,6 +54,16 @@ func (e *Env) StartSchedulerWith(t *testing.T, conf string, changes ...func(*sch
 	}
 	for _, change := range changes {
 		change(c)
+	}
+	return e.startScheduler(t, c)
+}
+
+// StartSchedulerBy does the same with all that a volcano-scheduler.conf says, as --volcano-conf does: the plugins of the profile, too.
+func (e *Env) StartSchedulerBy(t *testing.T, conf string) (stop func()) {
+	t.Helper()
+	c, err := volcanoprofile.Read("volcano-scheduler.conf", []byte(conf), volcanoprofile.Only)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return e.startScheduler(t, c)
 }

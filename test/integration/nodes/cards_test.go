@@ -14,24 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
-	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
 // start runs the scheduler by a file with one more plugin in its tiers.
 func start(t *testing.T, e *env.Env, plugin string) {
 	t.Helper()
-	conf := "actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}, {name: proportion}, {name: predicates}, " + plugin + "]}]"
-	e.StartSchedulerWith(t, conf, func(c *schedulerconfig.KubeSchedulerConfiguration) {
-		read, err := profile.Read("volcano-scheduler.conf", []byte(conf), profile.Only)
-		if err != nil {
-			t.Fatal(err)
-		}
-		*c = *read
-	})
+	e.StartSchedulerBy(t, "actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}, {name: proportion}, {name: predicates}, "+plugin+"]}]")
 }
 
 // onlyNode is the name of the cluster's node.

@@ -72,6 +72,13 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "# TYPE node_memory_MemAvailable_bytes gauge\nnode_memory_MemAvailable_bytes %f\n", n.total*(1-n.memory))
 }
 
+// make has a node use something else.
+func (e *exporter) make(node string, uses made) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.nodes[node] = uses
+}
+
 // forget lets a node be down.
 func (e *exporter) forget(node string) {
 	e.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/node/load"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/usage"
 )
@@ -57,7 +58,7 @@ func TestLoadsOfPrometheusDecide(t *testing.T) {
 	}}
 	address := startPrometheus(t, e)
 	args := arguments(address)
-	built, err := usage.New(t.Context(), args, nil)
+	built, err := usage.New(model.NewState())(t.Context(), args, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
