@@ -34,6 +34,9 @@ import (
 // there before their pods, so that the news is late only if a watch is.
 const OwnerPatience = time.Second
 
+// courtesy is the least time between two requests for controllers: pods can name as many that do not exist as somebody likes.
+const courtesy = 20 * time.Millisecond
+
 // controller is an object that makes pods, and may make them a gang.
 type controller interface {
 	metav1.Object
@@ -45,7 +48,7 @@ type controllers struct {
 	apiVersion, kind string
 	// store is what the informer knows of them; nil as long as they are not followed, when their pods are taken as they come.
 	store cache.Store
-	// late: they are seen when their pods may have been told to the model already.
+	// late: they are seen for the first time, and their pods may have been told to the model already.
 	late bool
 	ask  ask
 }
@@ -68,8 +71,8 @@ type Owners struct {
 	// kinds are those that can make gangs, jobs among them; the list does not change.
 	kinds []*controllers
 	jobs  *controllers
-	// gangs are the annotations of the controllers that make gangs, as the model was last told.
-	gangs map[types.UID]map[string]string
+	// gangs are the controllers that make gangs, as the model was last told.
+	gangs map[types.UID]controller
 	// absent are the controllers that pods name and that have not been seen.
 	absent absentees
 }
@@ -78,7 +81,7 @@ type Owners struct {
 // for Run. With no patience a controller that the informers do not know does not exist, which is so where all objects are in memory.
 func NewOwners(state *model.State, factory informers.SharedInformerFactory, kube kubernetes.Interface, now clock.WithTicker, patience time.Duration) (*Owners, error) {
 	o := &Owners{
-		state: state, kube: kube, seen: make(chan struct{}), gangs: map[types.UID]map[string]string{}, absent: newAbsentees(now, patience),
+		state: state, kube: kube, seen: make(chan struct{}), gangs: map[types.UID]controller{}, absent: newAbsentees(now, patience),
 	}
 	apps := factory.Apps().V1()
 	for _, kind := range []struct {
@@ -166,6 +169,10 @@ func (o *Owners) Run(ctx context.Context) error {
 	context.AfterFunc(ctx, o.absent.overdue.ShutDown)
 	go func() {
 		for o.look(ctx) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(courtesy):
+			}
 		}
 	}()
 	if !cache.WaitForCacheSync(ctx.Done(), o.pods) {
@@ -202,6 +209,10 @@ func (o *Owners) followJobsLater(ctx context.Context) {
 		o.mu.Unlock()
 		switch err := o.followJobs(ctx); {
 		case err == nil:
+			cache.WaitForCacheSync(ctx.Done(), o.synced[len(o.synced)-1])
+			o.mu.Lock()
+			o.jobs.late = false
+			o.mu.Unlock()
 			return
 		case !errors.Is(err, errNotAllowed):
 			klog.FromContext(ctx).Error(err, "Cannot follow Jobs; asking again")
@@ -278,16 +289,16 @@ func (o *Owners) lost(kind *controllers, object controller) {
 
 // tell tells the model what a controller says of its pods, if that is news. Pods that are jobs of one are looked for if there may be any.
 func (o *Owners) tell(kind *controllers, object controller, gather bool) {
-	key, uid, says := kind.key(object), object.GetUID(), object.GetAnnotations()
+	key, uid := kind.key(object), object.GetUID()
 	before, was := o.gangs[uid]
-	_, is := says[model.MinMemberAnnotation]
+	_, is := object.GetAnnotations()[model.MinMemberAnnotation]
 	switch {
 	case !is && was:
 		delete(o.gangs, uid)
 		o.state.Disband(key)
-	case !is, was && maps.Equal(before, says):
+	case !is, was && maps.Equal(before.GetAnnotations(), object.GetAnnotations()) && maps.Equal(before.GetLabels(), object.GetLabels()):
 	default:
-		o.gangs[uid] = says
+		o.gangs[uid] = object
 		o.state.UpsertGroup(key, ownersGroup(kind.kind, object))
 		if !was && gather {
 			o.state.Gather(key)

@@ -175,6 +175,14 @@ func TestWhatAControllerSaysLater(t *testing.T) {
 		if job := state.Summary(gangOf("Job")); job.Min() != 3 {
 			t.Errorf("the minimum is %d, and the controller says 3", job.Min())
 		}
+		labelled := jobOf(minimum("3")...)
+		labelled.Labels = map[string]string{model.PreemptableKey: "true"}
+		_, err := client.BatchV1().Jobs("ns").Update(t.Context(), labelled, metav1.UpdateOptions{})
+		check(t, err)
+		synctest.Wait()
+		if may, said := state.Summary(gangOf("Job")).Preemptable(); !may || !said {
+			t.Errorf("its label says that it may be evicted, and that it may is %t, said %t", may, said)
+		}
 		says()
 		for _, pod := range []types.UID{"a", "b"} {
 			expect(t, state, "when it says nothing any more", pod, alone(string(pod)))
@@ -303,6 +311,35 @@ func TestAPodWaitsForNewsOfItsController(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, play) })
 	}
+}
+
+// TestManyControllersThatDoNotExist are asked for one after the other, with time for other requests between them.
+func TestManyControllersThatDoNotExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state, client := newState(), fake.NewClientset()
+		follow(t, state, client)
+		var asked []time.Time
+		client.PrependReactor("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+			asked = append(asked, time.Now())
+			return false, nil, nil
+		})
+		const pods = 100
+		for i := range pods {
+			name := fmt.Sprintf("p%d", i)
+			pod := newPod(name, types.UID(name), byJob, func(p *corev1.Pod) { p.OwnerReferences[0].UID = types.UID(name) })
+			_, err := client.CoreV1().Pods("ns").Create(t.Context(), pod, metav1.CreateOptions{})
+			check(t, err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(asked) != pods || asked[pods-1].Sub(asked[0]) < pods*15*time.Millisecond {
+			t.Errorf("%d requests in %s, want %d in at least 1.5s", len(asked), asked[len(asked)-1].Sub(asked[0]), pods)
+		}
+		for i := range pods {
+			name := fmt.Sprintf("p%d", i)
+			expect(t, state, "after it was asked", types.UID(name), alone(name))
+		}
+	})
 }
 
 // TestJobsThatMayNotBeRead: a scheduler whose role is older than itself takes their pods one by one, and knows their gangs once it may.
