@@ -260,12 +260,15 @@ func (s *scene) reasons() string {
 // evicted checks how many pods of each job have been evicted, and that no others are for a while.
 func (s *scene) evicted(want map[string]int, during time.Duration) {
 	s.t.Helper()
-	env.Consistently(s.t, during, func() string {
+	differs := func() string {
 		if got := s.witness.counts(); !maps.Equal(got, want) {
 			return fmt.Sprintf("evicted pods by job: %v, want %v; running: %v\n%s", got, want, s.running(), s.reasons())
 		}
 		return ""
-	})
+	}
+	// The witness is told of a pod some time after the others can look at it.
+	env.Eventually(s.t, patience, differs)
+	env.Consistently(s.t, during, differs)
 }
 
 // refused waits until a PodGroup says why it has to wait, in a condition that has all of these phrases, and checks that
