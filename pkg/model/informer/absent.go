@@ -31,7 +31,7 @@ type absentees struct {
 	held map[types.UID]types.UID
 }
 
-// absence is what waits for one controller.
+// absence has the pods of one controller that was not seen.
 type absence struct {
 	pods map[types.UID]*corev1.Pod
 	// passed: pods of it are on nodes, and do not wait.

@@ -46,7 +46,7 @@ type controller interface {
 // controllers are those of one kind.
 type controllers struct {
 	apiVersion, kind string
-	// store is what the informer knows of them; nil as long as they are not followed, when their pods are taken as they come.
+	// store has those that were seen. It is nil until they are followed: then nobody waits for them.
 	store cache.Store
 	// late: they are seen for the first time, and their pods may have been told to the model already.
 	late bool
@@ -181,7 +181,7 @@ func (o *Owners) Run(ctx context.Context) error {
 	return nil
 }
 
-// followJobs watches Jobs, of which the scheduler's own informers know nothing. It keeps of each what says whose it is and what it wants.
+// followJobs watches Jobs, which the scheduler's own informers do not. Of each it keeps the meta data.
 func (o *Owners) followJobs(ctx context.Context) error {
 	if _, err := o.kube.BatchV1().Jobs("").List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: %w", errNotAllowed, err)

@@ -371,7 +371,8 @@ func TestFinishedMembersOfAnOwnersGangCount(t *testing.T) {
 	})
 }
 
-// TestAReplacedControllerIsNotItsPredecessor: of two of one name, of which the watch told as one, each has its own pods.
+// TestAReplacedControllerIsNotItsPredecessor: a Job is deleted and made again, and the watch tells of one update. The pods of the first do
+// not join the gang of the second.
 func TestAReplacedControllerIsNotItsPredecessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state, client := newState(), fake.NewClientset(newPod("a", "a", byJob))
