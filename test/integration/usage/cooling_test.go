@@ -5,6 +5,11 @@ package usage_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,12 +55,34 @@ func TestAJobThatHotNodesKeptWaiting(t *testing.T) {
 		}
 		return ""
 	})
-	e.StartSchedulerBy(t, fmt.Sprintf(keepingOff, address))
-	// Until the first round has come back the node takes pods.
-	time.Sleep(3 * time.Second)
+	counted, asked := counting(t, address)
+	e.StartSchedulerBy(t, fmt.Sprintf(keepingOff, counted))
+	// Until the first round has come back the node takes pods. A round is two queries, and the next one begins when it is known.
+	env.Eventually(t, patience, func() string {
+		if n := asked.Load(); n < 3 {
+			return fmt.Sprintf("the monitoring was asked %d times", n)
+		}
+		return ""
+	})
 	e.Create(t, env.Gang{Name: "train", Min: 2, Size: 2, CPU: "1"})
 	env.Eventually(t, patience, e.Waits(t, "train", model.NotEnoughResources))
 	env.Consistently(t, 3*time.Second, e.AllBound(t, "train", 0))
 	monitored.make(node, made{0.1, 0.3, 1e9})
 	env.Eventually(t, 30*time.Second, e.AllBound(t, "train", 2))
+}
+
+// counting returns the address of a proxy before a server, and how often it was asked.
+func counting(t *testing.T, address string) (string, *atomic.Int64) {
+	t.Helper()
+	target, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, proxy := &atomic.Int64{}, httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, asked
 }
