@@ -264,6 +264,8 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := wanting("p")
 		c := start(t, plain, p)
+		// Watches begin after the informers are synced, and the client tells them nothing that happened before.
+		synctest.Wait()
 		if status := c.reserve(p); !status.IsSuccess() {
 			t.Fatal(status)
 		}
@@ -278,6 +280,7 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 func TestJobsAreLookedAtAgainWhenCardsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, plain)
+		synctest.Wait()
 		var got []int
 		for _, change := range [][2]string{{"other", "x"}, {"volcano.sh/node-vgpu-register", "a,1,8000,T4,false,hami-core"}, {"volcano.sh/gpu-unhealthy-ids", "0"}} {
 			before := c.changes
