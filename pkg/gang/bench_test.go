@@ -191,3 +191,37 @@ func device(_ int, p *corev1.Pod) {
 	requests["nvidia.com/gpu"] = resource.MustParse("1")
 	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": requests["nvidia.com/gpu"]}
 }
+
+// BenchmarkPlanParts plans 64 subgroups of 16 pods on 5,000 nodes: anywhere, and inside of one rack of 8 nodes each, beside one gang of as
+// many pods. All are of a class not seen before.
+func BenchmarkPlanParts(b *testing.B) {
+	const parts, size, rack = 64, 16, 8
+	for _, tc := range []struct {
+		name     string
+		policies []model.SubGroupPolicy
+	}{
+		{name: "whole"},
+		{"anywhere", []model.SubGroupPolicy{by("w", size, parts, 0)}},
+		{"racks", []model.SubGroupPolicy{by("w", size, parts, 1)}},
+	} {
+		b.Run("parts="+tc.name, func(b *testing.B) {
+			var shapes nodeShapes
+			for i := range 5000 / rack {
+				name := fmt.Sprintf("rack%d", i)
+				shapes = append(shapes, nodeShape{prefix: name, count: rack, cpu: "64", memory: "256Gi", labels: map[string]string{"rack": name}})
+			}
+			w := newFixture(b, shapes, nil)
+			w.planner.Domains = fabric{}
+			job := w.job(dividedBy(gangOf("train", parts*size, parts*size, "4", inParts("w", size)), tc.policies...))
+			fresh := *w.planner
+			b.ReportAllocs()
+			for b.Loop() {
+				*w.planner = fresh
+				if plan := w.plan(b, job); len(plan.Placements) != parts*size {
+					b.Fatalf("%d of %d placed: %s", len(plan.Placements), parts*size, plan.Reason.Message)
+				}
+			}
+			perPod(b, parts*size)
+		})
+	}
+}

@@ -66,25 +66,45 @@ func (d Domain) String() string { return d.One + " " + d.Name }
 
 // nowhere is the reason of a job that may be planned nowhere.
 func nowhere(refusal string) model.Reason {
-	return model.Reason{Kind: model.NotEnoughResources, Subject: "domains", Message: refusal}
+	return model.Reason{Kind: model.NotEnoughResources, Subject: nowhereSubject, Message: refusal}
 }
 
-// nodesIn returns the nodes of each domain.
-func nodesIn(domains []Domain, nodes []fwk.NodeInfo) [][]fwk.NodeInfo {
-	at := make(map[string]fwk.NodeInfo, len(nodes))
-	for _, n := range nodes {
-		at[n.Node().Name] = n
+// nowhereSubject is the subject of that reason.
+const nowhereSubject = "domains"
+
+// ground is nodes among which a turn is planned: all of a snapshot, or those of a domain.
+type ground struct {
+	all, nodes []fwk.NodeInfo
+	// byName has those of nodes, and inside those in each domain, once somebody asks.
+	byName map[string]fwk.NodeInfo
+	inside map[string][]fwk.NodeInfo
+}
+
+func newGround(all []fwk.NodeInfo) *ground { return &ground{all: all, nodes: all} }
+
+// in returns those of the nodes that are in a domain.
+func (g *ground) in(d Domain) []fwk.NodeInfo {
+	if in, known := g.inside[d.Name]; known {
+		return in
 	}
-	in := make([][]fwk.NodeInfo, len(domains))
-	for i, d := range domains {
-		for _, name := range d.Nodes {
-			if n := at[name]; n != nil {
-				in[i] = append(in[i], n)
-			}
+	if g.byName == nil {
+		g.byName, g.inside = make(map[string]fwk.NodeInfo, len(g.nodes)), map[string][]fwk.NodeInfo{}
+		for _, n := range g.nodes {
+			g.byName[n.Node().Name] = n
 		}
 	}
+	var in []fwk.NodeInfo
+	for _, name := range d.Nodes {
+		if n := g.byName[name]; n != nil {
+			in = append(in, n)
+		}
+	}
+	g.inside[d.Name] = in
 	return in
 }
+
+// within returns the ground with nodes of it.
+func (g *ground) within(nodes []fwk.NodeInfo) *ground { return &ground{all: g.all, nodes: nodes} }
 
 // apart runs fn with nothing remembered of other plans, and forgets what it would remember: nodes have other positions inside of
 // a domain.
@@ -97,25 +117,26 @@ func (p *Planner) apart(fn func() error) error {
 
 // planInside plans inside of the first domain that has room. The reason why none has is that of the one in which most was placed;
 // what does not come from the nodes, such as a full queue, is the same in all of them.
-func (p *Planner) planInside(ctx context.Context, r Request, nodes []fwk.NodeInfo, domains []Domain) (Plan, error) {
+func (p *Planner) planInside(ctx context.Context, r Request, g *ground, domains []Domain) (Plan, error) {
 	var nearest Plan
 	tried := 0
-	for i, in := range nodesIn(domains, nodes) {
+	for _, d := range domains {
+		in := g.in(d)
 		if len(in) == 0 {
 			continue
 		}
 		var plan Plan
 		err := p.apart(func() (err error) {
-			plan, _, err = p.attempt(ctx, r, in)
+			plan, err = p.planOn(ctx, r, g.within(in))
 			return err
 		})
 		if err != nil || len(plan.Placements) > 0 || !plan.Reason.FromNodes {
 			return plan, err
 		}
-		if plan.Reason.Message = fmt.Sprintf("in %s: %s", domains[i], plan.Reason.Message); tried == 0 || plan.fit >= nearest.fit {
+		if plan.Reason.Message = fmt.Sprintf("in %s: %s", d, plan.Reason.Message); tried == 0 || plan.fit >= nearest.fit {
 			nearest = plan
 		}
-		if tried++; domains[i].Short && !plan.Doubts.NoRoomNeeded {
+		if tried++; d.Short && !plan.Doubts.NoRoomNeeded {
 			break
 		}
 	}
@@ -130,22 +151,23 @@ func (p *Planner) planInside(ctx context.Context, r Request, nodes []fwk.NodeInf
 
 // evictInside searches inside of domains, the largest first: there the cheapest victims are. Source: the gradients for eviction
 // of Volcano's network-topology-aware, which of a tier take those at the end of the list; here those at its beginning.
-func (p *Planner) evictInside(ctx context.Context, s Search, nodes []fwk.NodeInfo, domains []Domain) (st Statement, err error) {
+func (p *Planner) evictInside(ctx context.Context, s Search, g *ground, domains []Domain) (st Statement, err error) {
 	domains = slices.Clone(domains)
 	slices.SortStableFunc(domains, func(a, b Domain) int { return b.Tier - a.Tier })
 	domains = domains[:min(len(domains), p.evictingDomains(s.Job))]
-	for i, in := range nodesIn(domains, nodes) {
+	for _, d := range domains {
+		in := g.in(d)
 		if len(in) == 0 {
 			continue
 		}
 		err := p.apart(func() (err error) {
-			st, err = p.evictAmong(ctx, s, in)
+			st, err = p.evictOn(ctx, s, g.within(in))
 			return err
 		})
 		if err != nil || st.Placements != nil {
 			return st, err
 		}
-		st.Why = fmt.Sprintf("in %s: %s", domains[i], st.Why)
+		st.Why = fmt.Sprintf("in %s: %s", d, st.Why)
 	}
 	return st, nil
 }

@@ -9,6 +9,17 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
+// add joins the doubts about several parts of a job.
+func (d *Doubts) add(o Doubts) {
+	d.Labels, d.NoRoomNeeded, d.Unmet = d.Labels || o.Labels, d.NoRoomNeeded || o.NoRoomNeeded, d.Unmet || o.Unmet
+	for shape, nodes := range o.Vetoed {
+		if d.Vetoed == nil {
+			d.Vetoed = map[model.Class][]string{}
+		}
+		d.Vetoed[shape] = append(d.Vetoed[shape], nodes...)
+	}
+}
+
 // doubts tell what the refusal of an attempt went by.
 func (a *attempt) doubts() Doubts {
 	d := Doubts{Unmet: a.short != nil && slices.Contains(volumePlugins, a.short.rejectedBy)}

@@ -138,8 +138,9 @@ func (w *dryRun) done() {
 	w.units = nil
 }
 
-// unitsOf makes a unit of all that a job has left for each that has lapsed, then one of each candidate that may go by itself and, with
-// wholes, after these one of all that a job has left for each of the others, in their order.
+// unitsOf makes a unit of all that a job has left for each that has lapsed, then one of each candidate that may go by itself, then one of
+// all that is left of a subgroup for each that goes as a whole only and, with wholes, after these one of all that a job has left for each of
+// the others, in their order.
 func (w *dryRun) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] {
 	e := w.evictor
 	lapsed, others := e.divide(candidates)
@@ -147,19 +148,42 @@ func (w *dryRun) unitsOf(candidates []model.Victim, wholes bool) iter.Seq[unit] 
 		if !w.wholesOf(lapsed, yield) {
 			return
 		}
-		var rest []model.Victim
+		var parts, rest []model.Victim
 		for _, v := range others {
 			u := unit{victims: []model.Victim{v}, pods: e.podsOf(w.node, v)}
-			if e.trial.WholeJobs() && (w.empties(u) || wholes && e.trial.Evaluate(v) != "") {
+			_, inPart := v.Job.SubGroupOf(v.Task)
+			stays := (inPart || wholes) && e.trial.Evaluate(v) != ""
+			if e.trial.WholeJobs() && (w.empties(u) || wholes && stays) {
 				rest = append(rest, v)
-			} else if !yield(u) {
+			} else if !stays && !yield(u) {
 				return
 			}
+			if inPart && stays {
+				parts = append(parts, v)
+			}
+		}
+		if !w.partsOf(parts, yield) {
+			return
 		}
 		if wholes {
 			w.wholesOf(rest, yield)
 		}
 	}
+}
+
+// partsOf yields a unit of all that is left of each of the subgroups of victims, and reports whether more are wanted.
+func (w *dryRun) partsOf(victims []model.Victim, yield func(unit) bool) bool {
+	for i, v := range victims {
+		known := slices.ContainsFunc(victims[:i], func(o model.Victim) bool { return o.Job.Key == v.Job.Key && sameSubGroup(o, v) })
+		if known || w.has(v) {
+			continue
+		}
+		u, ok := w.allOf(v, "subgroup", func(o model.Victim) bool { return sameSubGroup(o, v) })
+		if u.part = true; ok && !yield(u) {
+			return false
+		}
+	}
+	return true
 }
 
 // divide keeps those of jobs that have lapsed apart from the others, both in their order.
@@ -201,12 +225,18 @@ func (w *dryRun) has(v model.Victim) bool {
 
 // wholeOf is a unit of all tasks that a job has on nodes, if each of them could be a victim.
 func (w *dryRun) wholeOf(v model.Victim) (unit, bool) {
+	u, ok := w.allOf(v, "job", func(model.Victim) bool { return true })
+	u.whole = true
+	return u, ok
+}
+
+// allOf is a unit of those tasks of a victim's job that are on nodes and go with it, if each of them could be a victim.
+func (w *dryRun) allOf(v model.Victim, what string, goes func(model.Victim) bool) (u unit, ok bool) {
 	e := w.evictor
-	u := unit{whole: true}
 	o := e.attempt.overlay
 	for _, t := range v.Job.Tasks {
 		one := model.Victim{Task: t, Job: v.Job}
-		if e.gone[t.UID] || t.Status == model.Releasing || !t.Status.HoldsNode() || w.has(one) {
+		if e.gone[t.UID] || t.Status == model.Releasing || !t.Status.HoldsNode() || !goes(one) || w.has(one) {
 			continue
 		}
 		node := o.index(t.Node)
@@ -214,7 +244,7 @@ func (w *dryRun) wholeOf(v model.Victim) (unit, bool) {
 			one.Node = o.at(node).Node()
 		}
 		if why := e.trial.Candidate(one); why != "" {
-			e.keep(v.Task.UID, "of its job, which would go as a whole, another pod stays: "+why)
+			e.keep(v.Task.UID, "of its "+what+", which would go as a whole, another pod stays: "+why)
 			return unit{}, false
 		}
 		u.victims = append(u.victims, one)

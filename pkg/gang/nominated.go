@@ -6,6 +6,7 @@ package gang
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -13,18 +14,41 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// keepRoom puts the tasks for which room is kept on their nodes of the overlay, except those of one job: the room is
-// theirs, whatever the priority of who asks for it now.
-func (a *attempt) keepRoom(nominated []*model.Task, except model.JobKey) error {
-	if len(nominated) == 0 {
+// rooms are the tasks and the nodes on which room is kept for them while a turn is planned: those for which it is, but for the tasks of the
+// request itself unless own is set, and those that were placed with other parts of the job.
+func (r *Request) rooms(own bool) []Placement {
+	rooms := make([]Placement, 0, len(r.Nominated))
+	for _, t := range r.Nominated {
+		if own || !r.asksFor(t) {
+			rooms = append(rooms, Placement{t, t.Nominated})
+		}
+	}
+	if r.before != nil {
+		rooms = append(rooms, r.before.placed...)
+	}
+	return rooms
+}
+
+// asksFor reports whether a task is one of the request.
+func (r *Request) asksFor(t *model.Task) bool {
+	if t.Job != r.Job.Key || r.before == nil {
+		return t.Job == r.Job.Key
+	}
+	return slices.ContainsFunc(r.Job.Tasks, func(o *model.Task) bool { return o.UID == t.UID })
+}
+
+// keepRoom puts tasks for which room is kept on their nodes of the overlay: the room is theirs, whatever the priority of who asks for it now.
+func (a *attempt) keepRoom(rooms []Placement) error {
+	if len(rooms) == 0 {
 		a.planner.infos = nil
 		return nil
 	}
 	a.keeps = true
-	infos := make(map[types.UID]fwk.PodInfo, len(nominated))
-	for _, t := range nominated {
-		node := a.overlay.index(t.Nominated)
-		if t.Job == except || node < 0 {
+	infos := make(map[types.UID]fwk.PodInfo, len(rooms))
+	for _, r := range rooms {
+		t := r.Task
+		node := a.overlay.index(r.Node)
+		if node < 0 {
 			continue
 		}
 		info := a.planner.infos[t.UID]

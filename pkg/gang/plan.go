@@ -89,8 +89,21 @@ func (p *Planner) Plan(ctx context.Context, r Request) (Plan, error) {
 	case refusal != "":
 		return Plan{Reason: nowhere(refusal)}, nil
 	case domains != nil:
-		return p.planInside(ctx, r, nodes, domains)
+		return p.planInside(ctx, r, newGround(nodes), domains)
 	}
+	return p.planOn(ctx, r, newGround(nodes))
+}
+
+// planOn plans on some nodes, part by part where the job is divided.
+func (p *Planner) planOn(ctx context.Context, r Request, g *ground) (Plan, error) {
+	if divided(r.Job) {
+		return p.planParts(ctx, r, g)
+	}
+	return p.planAmong(ctx, r, g.nodes)
+}
+
+// planAmong plans on nodes.
+func (p *Planner) planAmong(ctx context.Context, r Request, nodes []fwk.NodeInfo) (Plan, error) {
 	plan, remembered, err := p.attempt(ctx, r, nodes)
 	if err == nil && len(plan.Placements) == 0 && remembered {
 		// Nodes that an earlier plan ruled out may have room by now: only a look at all of them can refuse.
@@ -107,8 +120,11 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 		a.undo(ctx)
 		p.start = (p.start + a.scanned) % len(nodes)
 	}()
-	if err := a.keepRoom(r.Nominated, r.Job.Key); err != nil {
-		return Plan{}, false, err
+	a.settle()
+	if !a.resume() {
+		if err := a.keepRoom(r.rooms(false)); err != nil {
+			return Plan{}, false, err
+		}
 	}
 	if err := a.run(ctx); err != nil && !errors.Is(err, errHopeless) {
 		return Plan{}, false, err
@@ -117,6 +133,9 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 		return Plan{Reason: a.reason(), Doubts: a.doubts(), fit: max(len(a.placed), a.bound)}, a.remembered, nil
 	}
 	a.placeFollowers(ctx, r.Followers)
+	if err := a.handOver(ctx); err != nil {
+		return Plan{}, false, err
+	}
 	p.cache.keep(a)
 	return Plan{Placements: a.placed, Fragile: a.fragile}, a.remembered, nil
 }
@@ -127,6 +146,7 @@ func (p *Planner) newAttempt(r Request, nodes []fwk.NodeInfo) *attempt {
 		planner:     p,
 		job:         r.Job,
 		budget:      r.Budget(),
+		before:      r.before,
 		later:       r.NodesFirst,
 		overlay:     newOverlay(nodes),
 		classes:     map[kind]*class{},
@@ -147,6 +167,8 @@ type attempt struct {
 	// job is the one whose tasks are placed: that of the turn, then its followers.
 	job    *model.Job
 	budget Budget
+	// before is what was decided for other parts of the job; nil where there are none.
+	before *decided
 	// later: the budget is looked at in the end.
 	later   bool
 	overlay *overlay

@@ -26,11 +26,14 @@ func idle(info fwk.NodeInfo, name corev1.ResourceName) (left int64, known bool) 
 }
 
 // room is how many pods with this request the idle resources of a node hold: an upper bound of what its filters allow.
-func room(info fwk.NodeInfo, request resource.Vector) int {
+func room(info fwk.NodeInfo, request resource.Vector) int { return roomBeside(info, request, nil) }
+
+// roomBeside is the same beside others that are about to take some of it.
+func roomBeside(info fwk.NodeInfo, request, others resource.Vector) int {
 	places := int64(math.MaxInt32)
 	for _, a := range request {
 		if left, known := idle(info, a.Name); known && a.Value > 0 {
-			places = min(places, max(0, left)/a.Value)
+			places = min(places, max(0, left-others.Get(a.Name))/a.Value)
 		}
 	}
 	return int(places)

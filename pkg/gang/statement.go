@@ -85,9 +85,17 @@ func (p *Planner) Evict(ctx context.Context, s Search) (Statement, error) {
 	case refusal != "":
 		return Statement{Why: refusal}, nil
 	case domains != nil:
-		return p.evictInside(ctx, s, nodes, domains)
+		return p.evictInside(ctx, s, newGround(nodes), domains)
 	}
-	return p.evictAmong(ctx, s, nodes)
+	return p.evictOn(ctx, s, newGround(nodes))
+}
+
+// evictOn looks for evictions on some nodes, part by part where the job is divided.
+func (p *Planner) evictOn(ctx context.Context, s Search, g *ground) (Statement, error) {
+	if divided(s.Job) {
+		return p.evictParts(ctx, s, g)
+	}
+	return p.evictAmong(ctx, s, g.nodes)
 }
 
 // evictAmong looks for evictions on nodes.
@@ -104,9 +112,10 @@ func (p *Planner) statement(ctx context.Context, s Search, nodes []fwk.NodeInfo,
 	a := p.newAttempt(s.Request, nodes)
 	a.later = false
 	a.budget.Excuse()
+	a.settle()
 	a.quota, a.tasks = remainder(a.quota, a.tasks, s.Job)
 	if a.quota.met() {
-		return Statement{Why: "room is kept for all of its tasks"}, false, nil
+		return Statement{Why: roomForAll}, false, nil
 	}
 	if largestFirst {
 		slices.SortStableFunc(a.tasks, func(x, y *model.Task) int { return -compareSizes(x.Request, y.Request) })
@@ -119,7 +128,7 @@ func (p *Planner) statement(ctx context.Context, s Search, nodes []fwk.NodeInfo,
 		p.start = (p.start + e.scanned) % len(nodes)
 	}()
 	// The room kept for other tasks of this job is taken, too.
-	if err := a.keepRoom(s.Nominated, model.JobKey{}); err != nil {
+	if err := a.keepRoom(s.rooms(true)); err != nil {
 		return Statement{}, false, err
 	}
 	if err := e.clear(ctx); err != nil {
@@ -144,8 +153,14 @@ func (p *Planner) statement(ctx context.Context, s Search, nodes []fwk.NodeInfo,
 			return Statement{Kept: e.kept, Why: "evictions would not last: " + why}, false, nil
 		}
 	}
+	if err := a.handOver(ctx); err != nil {
+		return Statement{}, false, err
+	}
 	return Statement{Placements: a.placed, Victims: victims, Kept: e.kept}, false, nil
 }
+
+// roomForAll is why no evictions are needed for a turn.
+const roomForAll = "room is kept for all of its tasks"
 
 // remainder takes the tasks for which room is kept off what a turn has to place.
 func remainder(q quota, tasks []*model.Task, job *model.Job) (quota, []*model.Task) {
@@ -205,11 +220,11 @@ type evictor struct {
 	scanned int
 }
 
-// unit is victims that go together or stay together: one task, or all that a job has left.
+// unit is victims that go together or stay together: one task, all that is left of a subgroup, or all that a job has left.
 type unit struct {
-	victims []model.Victim
-	pods    []removed
-	whole   bool
+	victims     []model.Victim
+	pods        []removed
+	part, whole bool
 }
 
 // removed is a pod that was taken off a node of the overlay.
@@ -307,16 +322,15 @@ func (e *evictor) charge(u unit) {
 	}
 }
 
-// withUnit adds a unit to those taken. The last tasks of a job make one unit with those taken before: if any of them
-// could be put back without the others, part of a gang would be left.
+// withUnit adds a unit to those taken. The last tasks of a job, or of a subgroup, make one unit with those taken before: if any of them
+// could be put back without the others, part of it would be left.
 func withUnit(taken []unit, u unit) []unit {
-	if !u.whole {
+	if !u.whole && !u.part {
 		return append(taken, u)
 	}
-	job := u.victims[0].Job.Key
-	all := unit{whole: true}
+	all := unit{part: u.part, whole: u.whole}
 	taken = slices.DeleteFunc(taken, func(o unit) bool {
-		if o.victims[0].Job.Key != job {
+		if !u.includes(o.victims[0]) {
 			return false
 		}
 		all.victims, all.pods = append(all.victims, o.victims...), append(all.pods, o.pods...)
@@ -324,6 +338,22 @@ func withUnit(taken []unit, u unit) []unit {
 	})
 	all.victims, all.pods = append(all.victims, u.victims...), append(all.pods, u.pods...)
 	return append(taken, all)
+}
+
+// includes reports whether a victim is of the job, or of the subgroup, all of which goes.
+func (u unit) includes(v model.Victim) bool {
+	first := u.victims[0]
+	if first.Job.Key != v.Job.Key {
+		return false
+	}
+	return u.whole || sameSubGroup(first, v)
+}
+
+// sameSubGroup reports whether two victims of a job are in one subgroup.
+func sameSubGroup(a, b model.Victim) bool {
+	x, xIn := a.Job.SubGroupOf(a.Task)
+	y, yIn := b.Job.SubGroupOf(b.Task)
+	return xIn && yIn && x == y
 }
 
 // untake counts the victims of a unit as staying.

@@ -24,6 +24,7 @@ var identityLabels = map[string]bool{
 	"apps.kubernetes.io/pod-index":             true,
 	"training.kubeflow.org/replica-index":      true,
 	"volcano.sh/task-index":                    true,
+	"volcano.sh/partition-id":                  true,
 }
 
 // NUMAPolicyAnnotation is the policy of the kubelet's topology manager that a pod asks for (Volcano

@@ -54,7 +54,7 @@ func (s *State) putTask(t *Task, c *Change) {
 		before := e.job.Tasks[i]
 		s.touchKept(before, t)
 		e.job.Tasks[i] = t
-		if !t.countsAs(before) {
+		if !t.countsAs(before) || !e.job.Group.sameSubGroup(before.Pod, t.Pod) {
 			e.count(before, -1)
 			e.count(t, 1)
 		}
@@ -136,6 +136,7 @@ func (e *entry) count(t *Task, n int) {
 	if e.job.Roles[i].add(t, n); e.job.Roles[i].Counts == (Counts{}) {
 		e.job.Roles = slices.Delete(e.job.Roles, i, i+1)
 	}
+	e.job.countSubGroup(t, n)
 	if t.HeldBy != "" {
 		e.job.HeldBy = t.HeldBy
 	}
@@ -153,6 +154,14 @@ func (e *entry) count(t *Task, n int) {
 		}
 		// Traits only grow: a job that once had a pod with volumes is woken once too often, never too seldom.
 		e.job.Traits |= t.Traits
+	}
+}
+
+// regroup gives the job another PodGroup, or none.
+func (e *entry) regroup(g *Group) {
+	same := sameSubGroups(e.job.Group, g)
+	if e.job.Group = g; !same {
+		e.job.recountSubGroups()
 	}
 }
 
@@ -185,6 +194,7 @@ func (s *State) head(e *entry) Job {
 	j.Usage = e.job.Usage.clone()
 	j.Admitted = e.admitted
 	j.Roles = slices.Clone(e.job.Roles)
+	j.SubGroups = slices.Clone(e.job.SubGroups)
 	j.Pending = slices.Clip(e.job.Pending)
 	e.lent.Store(true)
 	first := e.first()

@@ -145,7 +145,8 @@ func (j *Job) Placed() int { return j.Counts.Ready() - j.Counts.ByStatus[Succeed
 // again, or Running.
 func (j *Job) Supposing(status Status, tasks ...*Task) *Job {
 	c := *j
-	c.Usage, c.Roles, c.Pending, c.Tasks = j.Usage.clone(), slices.Clone(j.Roles), slices.Clone(j.Pending), slices.Clone(j.Tasks)
+	c.Usage, c.Roles, c.SubGroups = j.Usage.clone(), slices.Clone(j.Roles), slices.Clone(j.SubGroups)
+	c.Pending, c.Tasks = slices.Clone(j.Pending), slices.Clone(j.Tasks)
 	for _, t := range tasks {
 		then := t.with(status, "")
 		then.Gated, then.QueueGated = false, false
@@ -169,13 +170,14 @@ func (j *Job) put(t *Task, n int) {
 		j.Roles = slices.Insert(j.Roles, i, RoleCounts{Role: t.Role})
 	}
 	j.Roles[i].add(t, n)
+	j.countSubGroup(t, n)
 	if !t.Placeable() {
 		return
 	}
 	i, ok = findDemand(j.Pending, t.Class)
 	// Tasks that had a node have no class, and need not be equal.
 	if !ok || n > 0 && !j.Pending[i].Request.Equal(t.Request) {
-		j.Pending = slices.Insert(j.Pending, i, Demand{Class: t.Class, Request: t.Request})
+		j.Pending = slices.Insert(j.Pending, i, Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Pod: t.Pod, Request: t.Request})
 	}
 	j.Pending[i].Count += n
 	if j.Pending[i].Count == 0 {

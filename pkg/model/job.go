@@ -28,6 +28,8 @@ type Group struct {
 	MinMember int
 	// MinTaskMember is the minimum of each role that has one.
 	MinTaskMember map[string]int
+	// SubGroups are policies by which tasks start in subgroups, each whole or not at all.
+	SubGroups []SubGroupPolicy
 	// MinResources is what the user says the minimum needs, of resources that nodes have; nil when absent.
 	MinResources resource.Vector
 	// MinQuota is the same with all names as given, those that only quotas use ("requests.cpu") included.
@@ -66,6 +68,8 @@ type NetworkTopology struct {
 	Hard        bool
 	HighestTier int
 	TierName    string
+	// Field is where a user said so.
+	Field string
 }
 
 // Phase is the phase of a PodGroup (volcano.sh/apis scheduling/v1beta1, PodGroupPhase).
@@ -109,7 +113,7 @@ func (j *Job) Nodes() []string {
 // protectsLike reports whether a group keeps as many of its members from being evicted as another, as long if the gang is broken, for the
 // same queue and at the same priority.
 func (g *Group) protectsLike(o *Group) bool {
-	return g.MinMember == o.MinMember && maps.Equal(g.MinTaskMember, o.MinTaskMember) &&
+	return g.MinMember == o.MinMember && maps.Equal(g.MinTaskMember, o.MinTaskMember) && sameSubGroups(g, o) &&
 		g.PriorityClass == o.PriorityClass && ptr.Equal(g.Priority, o.Priority) && g.Queue == o.Queue && g.Terms == o.Terms && g.Whole == o.Whole
 }
 
@@ -150,6 +154,9 @@ func (c *Counts) add(t *Task, n int) {
 func (c *Counts) Ready() int {
 	return c.ByStatus[Allocated] + c.ByStatus[Bound] + c.ByStatus[Running] + c.ByStatus[Succeeded]
 }
+
+// readyOrBestEffort adds those that Volcano's readiness takes as given before they are placed.
+func (c *Counts) readyOrBestEffort() int { return c.Ready() + c.PendingBestEffort }
 
 // Confirmed tasks are those of Ready that are known to be bound.
 func (c *Counts) Confirmed() int { return c.Ready() - c.ByStatus[Allocated] }
@@ -260,6 +267,8 @@ type Job struct {
 	Piecemeal bool
 	// Roles are the counts of each role that has tasks, by role.
 	Roles []RoleCounts
+	// SubGroups are the counts of each subgroup that has tasks, in the order in which they are tried.
+	SubGroups []SubGroupCounts
 	// Pending are the placeable tasks of each class, by class.
 	Pending []Demand
 	// Traits are all traits of the job's placeable tasks.
@@ -304,11 +313,15 @@ func (j *Job) LetIn() bool { return j.Admitted || j.Counts.Ready() > j.Counts.By
 
 // Ungrouped returns the job with no minimum: each task starts on its own.
 func (j *Job) Ungrouped() *Job {
-	if j.Group == nil || j.Group.MinMember <= 1 && len(j.Group.MinTaskMember) == 0 {
+	if j.Group == nil || j.Group.MinMember <= 1 && len(j.Group.MinTaskMember) == 0 && len(j.Group.SubGroups) == 0 {
 		return j
 	}
 	loose, group := *j, *j.Group
-	group.MinMember, group.MinTaskMember = 0, nil
+	group.MinMember, group.MinTaskMember, group.SubGroups = 0, nil, slices.Clone(group.SubGroups)
+	for i := range group.SubGroups {
+		// They stay near each other all the same.
+		group.SubGroups[i].Size, group.SubGroups[i].Min = 1, 0
+	}
 	loose.Group = &group
 	return &loose
 }
@@ -321,13 +334,13 @@ func (j *Job) roleMins() map[string]int {
 	return j.Group.MinTaskMember
 }
 
-// Started reports whether the minimum of the job, and of each of its roles, holds nodes or has succeeded.
+// Started reports whether the minimum of the job, of each of its roles and of its subgroups, holds nodes or has succeeded.
 func (j *Job) Started() bool { return j.startedWith((*Counts).Ready) }
 
 // confirmed reports whether the job would have started without the members of which it is not known yet whether they are bound.
 func (j *Job) confirmed() bool { return j.startedWith((*Counts).Confirmed) }
 
-// startedWith reports whether the minimum of the job, and of each of its roles, is among those that are counted.
+// startedWith reports whether the minimum of the job, of each of its roles and of its subgroups, is among those that are counted.
 func (j *Job) startedWith(ready func(*Counts) int) bool {
 	if ready(&j.Counts) < j.Min() {
 		return false
@@ -337,21 +350,11 @@ func (j *Job) startedWith(ready func(*Counts) int) bool {
 			return false
 		}
 	}
-	return true
+	return j.hasSubGroups(ready)
 }
 
 // Ready is Volcano's JobReady of the gang plugin: pending best-effort tasks count toward the minimums.
-func (j *Job) Ready() bool {
-	if j.Counts.Ready()+j.Counts.PendingBestEffort < j.Min() {
-		return false
-	}
-	for role, least := range j.roleMins() {
-		if c := j.Role(role); c.Ready()+c.PendingBestEffort < least {
-			return false
-		}
-	}
-	return true
-}
+func (j *Job) Ready() bool { return j.startedWith((*Counts).readyOrBestEffort) }
 
 // Requirement is how many tasks a turn has to place for it to be worth placing any.
 type Requirement struct {
@@ -359,6 +362,8 @@ type Requirement struct {
 	Tasks int
 	// Roles is the number needed of each role, part of the total. If it comes to more than the total, each task has to be of one of them.
 	Roles map[string]int
+	// SubGroups is how many subgroups of each policy have to become whole, by position; their tasks are part of the total. Nil for none.
+	SubGroups []int
 	// Gang: the turn is for the job's minimum, not for one more task of a job that has started.
 	Gang bool
 }
@@ -366,12 +371,14 @@ type Requirement struct {
 // Requirement returns what the job's next turn has to place.
 func (j *Job) Requirement() Requirement {
 	if j.Started() {
-		return Requirement{Tasks: 1}
+		return Requirement{Tasks: j.nextStep()}
 	}
 	r, ofRoles := j.missing()
 	switch {
 	case !j.Piecemeal || r.Tasks <= 1:
 		return r
+	case len(j.SubGroups) > 0:
+		return Requirement{Tasks: j.nextStep()}
 	case r.Tasks > ofRoles:
 		// Any task helps.
 		return Requirement{Tasks: 1}
@@ -401,7 +408,9 @@ func (j *Job) missing() (r Requirement, ofRoles int) {
 			ofRoles += need
 		}
 	}
-	r.Tasks = max(r.Tasks, ofRoles)
+	var ofSubGroups int
+	r.SubGroups, ofSubGroups = j.missingSubGroups(lost)
+	r.Tasks = max(r.Tasks, ofRoles, ofSubGroups)
 	return r, ofRoles
 }
 
@@ -418,7 +427,7 @@ func (j *Job) Blocked() Reason {
 	case j.Group != nil && j.Group.MinMember < 0:
 		return Reason{Kind: InvalidPodGroup, Subject: j.minField(), Message: j.badMinimum()}
 	}
-	if r := j.negativeRole(); r != (Reason{}) {
+	if r := cmp.Or(j.negativeRole(), j.badSubGroups()); r != (Reason{}) {
 		return r
 	}
 	roles := j.roleMins()
@@ -428,6 +437,9 @@ func (j *Job) Blocked() Reason {
 				"%d of %d pods of task %q exist: create pods with %s=%s, or lower spec.minTaskMember",
 				c.Valid(), roles[role], role, RoleKey, role)}
 		}
+	}
+	if r := j.lackingSubGroups(); r != (Reason{}) {
+		return r
 	}
 	if valid := j.Counts.Valid(); valid < j.Min() {
 		return Reason{Kind: NotEnoughTasks, Message: fmt.Sprintf(
@@ -476,6 +488,7 @@ func (j *Job) gated(roles map[string]int) Reason {
 		c := j.Role(role)
 		short = short || c.Valid()-c.PendingGated < least
 	}
+	short = short || !j.hasSubGroups(func(c *Counts) int { return c.Valid() - c.PendingGated })
 	if !short {
 		return Reason{}
 	}

@@ -16,12 +16,25 @@ type Left struct {
 	// whole is how many tasks were placed with nobody gone, where all go or nobody does; zero where they may go one by one.
 	whole int
 	roles []roleLeft
+	// group makes the subgroups, and policies are how many of each policy have to stay whole.
+	group     *Group
+	subGroups []subGroupLeft
+	policies  []int
 }
 
 // roleLeft is what is left of a role that has a minimum.
 type roleLeft struct {
 	name         string
 	ready, least int
+}
+
+// subGroupLeft is what is left of a subgroup.
+type subGroupLeft struct {
+	id SubGroupID
+	// ready tasks count toward its size, placed ones are on nodes.
+	ready, placed, size int
+	// whole: it was with nobody gone.
+	whole bool
 }
 
 // Lack is below which minimum a job would fall.
@@ -33,6 +46,10 @@ const (
 	// LacksTasks: below the minimum of the job; LacksRole: below that of a role.
 	LacksTasks
 	LacksRole
+	// LacksSubGroups: fewer subgroups would be whole than the gang needs.
+	LacksSubGroups
+	// LacksPart: a subgroup would lose some of the tasks that start together, and keep others.
+	LacksPart
 	// LacksOthers: some would be gone and some not, of a job whose tasks go all together.
 	LacksOthers
 )
@@ -50,7 +67,41 @@ func (j *Job) Left() Left {
 		}
 	}
 	slices.SortFunc(l.roles, func(a, b roleLeft) int { return cmp.Compare(a.name, b.name) })
+	l.addSubGroups(j)
 	return l
+}
+
+func (l *Left) addSubGroups(j *Job) {
+	if j.Group == nil || len(j.Group.SubGroups) == 0 {
+		return
+	}
+	l.group = j.Group
+	for i := range j.Group.SubGroups {
+		l.policies = append(l.policies, j.Group.SubGroups[i].Min)
+	}
+	for i := range j.SubGroups {
+		c := &j.SubGroups[i]
+		s := subGroupLeft{id: c.ID, ready: c.Ready(), size: j.Group.SubGroups[c.ID.Policy].Size}
+		s.placed, s.whole = s.ready-c.ByStatus[Succeeded], s.ready >= s.size
+		l.subGroups = append(l.subGroups, s)
+	}
+}
+
+// subGroupOf returns what is left of the subgroup of a task; nil for a task in none.
+func (l *Left) subGroupOf(t *Task) *subGroupLeft {
+	if l.group == nil || t == nil {
+		return nil
+	}
+	id, ok := l.group.subGroupOf(t.Pod)
+	if !ok {
+		return nil
+	}
+	for i := range l.subGroups {
+		if l.subGroups[i].id == id {
+			return &l.subGroups[i]
+		}
+	}
+	return nil
 }
 
 // Count counts n tasks like this one as back; as gone, if n is negative.
@@ -62,10 +113,14 @@ func (l *Left) Count(t *Task, n int) {
 			l.roles[i].ready += n
 		}
 	}
+	if s := l.subGroupOf(t); s != nil {
+		s.ready += n
+		s.placed += n
+	}
 }
 
-// Without says what the job would lack without so many more tasks of a role.
-func (l *Left) Without(role string, more int) Lack {
+// Without says what the job would lack without so many more tasks like this one; nil: with those gone that are.
+func (l *Left) Without(t *Task, more int) Lack {
 	if placed := l.Placed - more; placed > 0 && placed < l.whole {
 		return LacksOthers
 	}
@@ -73,12 +128,38 @@ func (l *Left) Without(role string, more int) Lack {
 		return LacksTasks
 	}
 	for _, r := range l.roles {
-		if r.name == role {
+		if t != nil && r.name == t.Role {
 			r.ready -= more
 		}
 		if r.ready < r.least {
 			return LacksRole
 		}
+	}
+	return l.withoutSubGroup(l.subGroupOf(t), more)
+}
+
+// withoutSubGroup says what the subgroups would lack without so many more tasks of one of them.
+func (l *Left) withoutSubGroup(loser *subGroupLeft, more int) Lack {
+	whole := make([]int, len(l.policies))
+	torn := false
+	for i := range l.subGroups {
+		s := l.subGroups[i]
+		if loser == &l.subGroups[i] {
+			s.ready -= more
+			s.placed -= more
+		}
+		if s.ready >= s.size {
+			whole[s.id.Policy]++
+		}
+		torn = torn || s.whole && s.ready < s.size && s.placed > 0
+	}
+	for i, n := range whole {
+		if n < l.policies[i] {
+			return LacksSubGroups
+		}
+	}
+	if torn {
+		return LacksPart
 	}
 	return LacksNothing
 }

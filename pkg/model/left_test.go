@@ -33,7 +33,7 @@ func TestLeftOfAJobThatGoesAsAWhole(t *testing.T) {
 			job.Counts.ByStatus[model.Running] = 3
 			left := job.Left()
 			left.Count(&model.Task{}, -tc.gone)
-			if got := left.Without("", tc.more); got != tc.want {
+			if got := left.Without(&model.Task{}, tc.more); got != tc.want {
 				t.Errorf("it would lack %d, want %d", got, tc.want)
 			}
 		})

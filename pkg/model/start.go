@@ -19,8 +19,8 @@ import (
 type Start struct {
 	// Tasks is the minimum in all; at least 1 for a gang that was whole.
 	Tasks int
-	// Roles are the minimums of the roles that had one; never to be changed.
-	Roles map[string]int
+	// Roles are the minimums of the roles that had one, and SubGroups those of policies for subgroups; never to be changed.
+	Roles, SubGroups map[string]int
 }
 
 // Unconfirmed is the condition's message, instead of a start, while binds of the gang's minimum may still be refused.
@@ -31,6 +31,7 @@ const (
 	startedWith = "started with a minimum of "
 	startTasks  = " tasks"
 	startRoles  = ", by role "
+	startGroups = ", by subgroup policy "
 )
 
 // String is the start in words that ParseStart reads; empty for the zero value.
@@ -38,14 +39,20 @@ func (s Start) String() string {
 	if s.Tasks == 0 {
 		return ""
 	}
-	text := startedWith + strconv.Itoa(s.Tasks) + startTasks
-	if len(s.Roles) > 0 {
-		// It cannot fail, and sorts the roles.
-		if roles, err := json.Marshal(s.Roles); err == nil {
-			text += startRoles + string(roles)
-		}
+	return startedWith + strconv.Itoa(s.Tasks) + startTasks + minimums(startRoles, s.Roles) + minimums(startGroups, s.SubGroups)
+}
+
+// minimums are minimums by name in words that begin so; empty for none.
+func minimums(begins string, mins map[string]int) string {
+	if len(mins) == 0 {
+		return ""
 	}
-	return text
+	// It cannot fail, and sorts the names.
+	raw, err := json.Marshal(mins)
+	if err != nil {
+		return ""
+	}
+	return begins + string(raw)
 }
 
 // ParseStart reads what String wrote. Anything else is the start of a gang that was not whole yet.
@@ -58,12 +65,16 @@ func ParseStart(text string) Start {
 }
 
 func parseStart(text string) (s Start, err error) {
-	tasks, roles, byRole := strings.Cut(strings.TrimPrefix(text, startedWith), startRoles)
+	rest, subGroups, bySubGroup := strings.Cut(strings.TrimPrefix(text, startedWith), startGroups)
+	tasks, roles, byRole := strings.Cut(rest, startRoles)
 	if s.Tasks, err = strconv.Atoi(strings.TrimSuffix(tasks, startTasks)); err != nil || s.Tasks < 1 {
 		return Start{}, fmt.Errorf("reading how many tasks a gang started with: %q", text)
 	}
 	if byRole {
 		err = json.Unmarshal([]byte(roles), &s.Roles)
+	}
+	if bySubGroup && err == nil {
+		err = json.Unmarshal([]byte(subGroups), &s.SubGroups)
 	}
 	return s, err
 }
@@ -76,7 +87,7 @@ func (e *entry) begin() {
 	case !ready && e.ready:
 		e.job.Start = Start{}
 	case ready && e.job.Start.Tasks == 0 && e.job.Group != nil && e.job.confirmed():
-		e.job.Start = Start{Tasks: max(1, e.job.Min()), Roles: maps.Clone(e.job.roleMins())}
+		e.job.Start = Start{Tasks: max(1, e.job.Min()), Roles: maps.Clone(e.job.roleMins()), SubGroups: e.job.subGroupMins()}
 	}
 	e.ready = ready
 }
@@ -118,6 +129,11 @@ func (j *Job) shortOf(ready func(*Counts) int) bool {
 	}
 	for role, least := range j.roleMins() {
 		if c := j.Role(role); ready(&c) < min(j.Start.Roles[role], least) {
+			return true
+		}
+	}
+	for i, n := range j.wholeSubGroups(ready) {
+		if p := &j.Group.SubGroups[i]; n < min(j.Start.SubGroups[p.Name], p.Min) {
 			return true
 		}
 	}

@@ -298,7 +298,7 @@ func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 		if before != nil && e.job.Counts.Ready() > 0 && !before.protectsLike(g) {
 			c.Events |= ProtectionChanged
 		}
-		e.job.Group = g
+		e.regroup(g)
 		s.touch(key, e, c)
 	})
 }
@@ -317,7 +317,8 @@ func (s *State) Admit(key JobKey, admitted bool) Change {
 func (s *State) DeleteGroup(key JobKey) Change {
 	return s.write(func(c *Change) {
 		if e := s.jobs[key]; e != nil && e.job.Group != nil {
-			e.job.Group, e.admitted = nil, false
+			e.regroup(nil)
+			e.admitted = false
 			s.touch(key, e, c)
 		}
 	})
@@ -347,7 +348,8 @@ func (s *State) Disband(key JobKey) Change {
 		if e == nil || e.job.Group == nil {
 			return
 		}
-		e.job.Group, e.admitted = nil, false
+		e.regroup(nil)
+		e.admitted = false
 		s.touch(key, e, c)
 		for _, t := range slices.Clone(e.job.Tasks) {
 			s.moveTask(t, JobByMarks(t.Pod), c)

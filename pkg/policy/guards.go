@@ -15,6 +15,8 @@ import (
 const (
 	whyMinimum    = "its job would fall below its minimum"
 	whyRole       = "its job would fall below the minimum of a role"
+	whySubGroups  = "its job would have too few whole subgroups (spec.subGroupPolicy)"
+	whyPart       = "its subgroup goes as a whole only (spec.subGroupPolicy)"
 	whyWhole      = "its PodGroup is disrupted as a whole only (spec.disruptionMode)"
 	whyCritical   = "it is critical to the cluster"
 	whyCooling    = "it was scheduled a short while ago"
@@ -151,23 +153,27 @@ func (gang) starving(job *model.Job) bool { return job.Counts.Ready()+job.Counts
 // behind scheduling gates, have a job starve too, which no eviction ends.
 func (priority) starving(job *model.Job) bool { return job.Counts.Placeable() > job.Counts.Nominated }
 
-// keepsMinimum is the guard of the plugin gang: it says why so many more tasks of a role may not go from a job. Unlike in
-// Volcano the minimums of roles count. An action on whole gangs may take a job below its minimum if it takes everything. A
+// keepsMinimum is the guard of the plugin gang: it says why so many more tasks like this one may not go from a
+// job; none with nil. Unlike in Volcano the minimums of roles and of subgroups count. An action on whole gangs may take a job below its minimum if it takes everything. A
 // job that was below it to begin with is about to be completed, or of no use to anybody: it goes as a whole, too, and only
 // where whole jobs do not go may it lose some. Volcano lets it lose some always. A gang that has been broken for too long goes as a whole
 // by any action.
-func (t *Trial) keepsMinimum(h *jobUsage, role string, more int) string {
+func (t *Trial) keepsMinimum(h *jobUsage, task *model.Task, more int) string {
 	if t.ruleSet.ofGangs() && (t.ruleSet.whole && h.left.Placed == more || h.broken && !t.ruleSet.whole) || h.lapsed(t.world.Now) && h.left.Placed == more {
 		return ""
 	}
 	if h.lapses.After(t.world.Now) {
 		t.refusedUntil(h.lapses)
 	}
-	switch h.left.Without(role, more) {
+	switch h.left.Without(task, more) {
 	case model.LacksTasks:
 		return whyMinimum
 	case model.LacksRole:
 		return whyRole
+	case model.LacksSubGroups:
+		return whySubGroups
+	case model.LacksPart:
+		return whyPart
 	case model.LacksOthers:
 		return whyWhole
 	}

@@ -42,7 +42,7 @@ func (o *Ordinary) Spare(job *model.Job, tasks []*model.Task) []*model.Task {
 	for _, t := range slices.SortedFunc(slices.Values(tasks), o.orders.compareLeaving) {
 		switch t.Status {
 		case model.Bound, model.Running:
-			if left.Without(t.Role, 1) != model.LacksNothing {
+			if left.Without(t, 1) != model.LacksNothing {
 				continue
 			}
 			left.Count(t, -1)

@@ -52,7 +52,7 @@ func (s *Protection) NeededBy(v model.Victim) string {
 	if !s.trial.ruleSet.gangs || v.Job.Counts.Total() == 1 {
 		return ""
 	}
-	return s.trial.keepsMinimum(s.trial.usageOf(v.Job), v.Task.Role, 1)
+	return s.trial.keepsMinimum(s.trial.usageOf(v.Job), v.Task, 1)
 }
 
 // Take counts a task as gone.

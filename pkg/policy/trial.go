@@ -157,7 +157,7 @@ func (t *Trial) Evaluate(vs ...model.Victim) (why string) {
 	if len(vs) == 1 {
 		h := t.usageOf(vs[0].Job)
 		if t.ruleSet.gangs {
-			if why = t.keepsMinimum(h, vs[0].Task.Role, 1); why != "" {
+			if why = t.keepsMinimum(h, vs[0].Task, 1); why != "" {
 				return why
 			}
 		}
@@ -172,7 +172,7 @@ func (t *Trial) Evaluate(vs ...model.Victim) (why string) {
 		judged++
 	}
 	for i := 0; t.ruleSet.gangs && why == "" && i < len(vs); i++ {
-		why = t.keepsMinimum(t.usageOf(vs[i].Job), "", 0)
+		why = t.keepsMinimum(t.usageOf(vs[i].Job), nil, 0)
 	}
 	for _, v := range slices.Backward(vs[:judged]) {
 		t.Return(v)

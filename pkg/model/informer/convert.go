@@ -47,12 +47,10 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 		}
 	}
 	var problem string
-	group.Topology, problem = networkTopology(g.Spec.NetworkTopology)
+	group.Topology, problem = networkTopology("spec.networkTopology", g.Spec.NetworkTopology)
 	group.Problem = model.Problems(group.Problem, problem)
-	if len(g.Spec.SubGroupPolicy) > 0 {
-		group.Problem = model.Problems(group.Problem,
-			"spec.subGroupPolicy has no effect, its pods are placed as tasks of the job: use a PodGroup for each group of pods that is to start together")
-	}
+	group.SubGroups, problem = subGroups(g)
+	group.Problem = model.Problems(group.Problem, problem)
 	if g.Spec.MinResources != nil {
 		group.MinResources = resource.Schedulable(*g.Spec.MinResources).AtMost(resource.MostOfGroup)
 		group.MinQuota = resource.FromList(*g.Spec.MinResources).AtMost(resource.MostOfGroup)
@@ -62,19 +60,19 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 
 // networkTopology reads inside of which HyperNodes a gang is to be, and what is wrong with that. A gang that does not say how far
 // it may spread is kept as near as there is room.
-func networkTopology(spec *volcano.NetworkTopologySpec) (t *model.NetworkTopology, problem string) {
+func networkTopology(field string, spec *volcano.NetworkTopologySpec) (t *model.NetworkTopology, problem string) {
 	if spec == nil {
 		return nil, ""
 	}
-	t = &model.NetworkTopology{Hard: spec.Mode != volcano.SoftNetworkTopologyMode, TierName: spec.HighestTierName}
+	t = &model.NetworkTopology{Field: field, Hard: spec.Mode != volcano.SoftNetworkTopologyMode, TierName: spec.HighestTierName}
 	switch {
 	case t.Hard && spec.HighestTierAllowed == nil && t.TierName == "":
 		t.Hard = false
-		problem = "spec.networkTopology is hard and says no tier: set highestTierAllowed or highestTierName; mode soft is used until then"
+		problem = field + " is hard and says no tier: set highestTierAllowed or highestTierName; mode soft is used until then"
 	case spec.HighestTierAllowed != nil && t.TierName != "":
 		t.TierName = ""
-		problem = fmt.Sprintf("spec.networkTopology has both highestTierAllowed and highestTierName: remove one; highestTierAllowed %d is used until then",
-			*spec.HighestTierAllowed)
+		problem = fmt.Sprintf("%s has both highestTierAllowed and highestTierName: remove one; highestTierAllowed %d is used until then",
+			field, *spec.HighestTierAllowed)
 	}
 	if spec.HighestTierAllowed != nil {
 		t.HighestTier = *spec.HighestTierAllowed

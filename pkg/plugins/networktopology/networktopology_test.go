@@ -133,7 +133,7 @@ func (c *cluster) racksOf(p gang.Plan) []string {
 }
 
 func upTo(tier int) *model.NetworkTopology {
-	return &model.NetworkTopology{Hard: true, HighestTier: tier}
+	return &model.NetworkTopology{Field: "spec.networkTopology", Hard: true, HighestTier: tier}
 }
 
 func TestGangsAreInsideOfHyperNodes(t *testing.T) {

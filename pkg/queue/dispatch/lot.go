@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -121,8 +122,8 @@ type lotKey struct {
 }
 
 // keyOf digests what a plan for the job depends on besides the nodes: what it must place and what it may choose from.
-// A job that has members on nodes may be bound to them by affinity, and one for which room is kept has nodes of its own:
-// each is a lot of its own. Labels and namespaces tell jobs apart as far as their pods' own terms, volumes and claims go by them; exact:
+// A job that has members on nodes may be bound to them by affinity or topology, and one for which room is kept has nodes of its own:
+// each is a lot of its own. So is one with subgroups whose tasks differ. Labels and namespaces tell jobs apart as far as their pods' own terms, volumes and claims go by them; exact:
 // in all that pods differ in. Alone: all jobs are lots of their own.
 func keyOf(j *model.Job, exact, alone bool) lotKey {
 	h := sha256.New()
@@ -148,12 +149,30 @@ func keyOf(j *model.Job, exact, alone bool) lotKey {
 	if j.Group != nil && j.Group.TopologyKey != "" {
 		fmt.Fprintf(h, "by label %s", j.Group.TopologyKey)
 	}
-	if alone || j.Traits&model.HasPodTerms != 0 && j.Counts.Ready() > 0 || j.Counts.Nominated > 0 {
+	writeSubGroups(h, j)
+	if alone || j.Counts.Nominated > 0 || j.Counts.Ready() > 0 && (j.Traits&model.HasPodTerms != 0 || bound(j)) || len(j.SubGroups) > 0 && len(j.Pending) > 1 {
 		h.Write([]byte(j.Key.String()))
 	}
 	key := lotKey{lineKey: lineKey{queue: j.Queue}}
 	h.Sum(key.shape[:0])
 	return key
+}
+
+// bound reports whether members of the job are to be near each other, so that those on nodes decide where others may go.
+func bound(j *model.Job) bool {
+	return j.Group != nil && (j.Group.Topology != nil || j.Group.TopologyKey != "") || len(j.SubGroups) > 0
+}
+
+// writeSubGroups writes what the subgroups of a job need, whose tasks are all alike.
+func writeSubGroups(h io.Writer, j *model.Job) {
+	for i := range j.SubGroups {
+		c := &j.SubGroups[i]
+		p := &j.Group.SubGroups[c.ID.Policy]
+		fmt.Fprintf(h, "\nsubgroup %d %d %d %d %d", c.ID.Policy, p.Size, p.Min, j.Lacks(c), c.Placeable())
+		if p.Topology != nil {
+			fmt.Fprintf(h, " %+v", *p.Topology)
+		}
+	}
 }
 
 // asked is a number of tasks that ask for the same.

@@ -49,11 +49,11 @@ func (t *Tree) ceiling(asks *model.NetworkTopology) (tier int, refusal string) {
 	case !asks.Hard:
 		return t.top.Tier, ""
 	case t.Empty():
-		return 0, "spec.networkTopology is hard, and there are no HyperNodes: create them, or set its mode to soft"
+		return 0, asks.Field + " is hard, and there are no HyperNodes: create them, or set its mode to soft"
 	case asks.TierName != "":
 		tier, known := t.TierOf(asks.TierName)
 		if !known {
-			return 0, fmt.Sprintf("spec.networkTopology.highestTierName is %q, and no HyperNode has that tierName: use one that exists", asks.TierName)
+			return 0, fmt.Sprintf("%s.highestTierName is %q, and no HyperNode has that tierName: use one that exists", asks.Field, asks.TierName)
 		}
 		return tier, ""
 	}
@@ -70,8 +70,8 @@ func (t *Tree) Choose(job *model.Job, weights Weights, account func(*Domain) Acc
 	if around := t.Around(job.Nodes()); around != nil {
 		if around.Tier > ceiling {
 			return Choice{Refusal: fmt.Sprintf(
-				"spec.networkTopology allows tier %d, and its tasks on nodes have HyperNode %s of tier %d in common: restart the job, or raise the tier",
-				ceiling, around.Name, around.Tier)}
+				"%s allows tier %d, and its tasks on nodes have HyperNode %s of tier %d in common: restart the job, or raise the tier",
+				job.Group.Topology.Field, ceiling, around.Name, around.Tier)}
 		}
 		var domains []*Domain
 		for d := around; d != nil && d.Tier <= ceiling; d = d.Parent {
@@ -81,7 +81,8 @@ func (t *Tree) Choose(job *model.Job, weights Weights, account func(*Domain) Acc
 	}
 	domains := t.upTo(ceiling)
 	if len(domains) == 0 {
-		return Choice{Refusal: fmt.Sprintf("spec.networkTopology allows tier %d, and no HyperNode with nodes is of that tier or a lower one: raise it", ceiling)}
+		return Choice{Refusal: fmt.Sprintf(
+			"%s allows tier %d, and no HyperNode with nodes is of that tier or a lower one: raise it", job.Group.Topology.Field, ceiling)}
 	}
 	t.sort(domains, job, weights, account)
 	return Choice{Domains: domains}

@@ -54,7 +54,7 @@ type world struct {
 
 func read(c *golden.Case) *world {
 	w := &world{has: map[string]hypernode.Account{}, weights: hypernode.Weights{corev1.ResourceCPU: 1, corev1.ResourceMemory: 1}}
-	group := &model.Group{Topology: &model.NetworkTopology{Hard: true}}
+	group := &model.Group{Topology: &model.NetworkTopology{Field: "spec.networkTopology", Hard: true}}
 	state := model.NewState()
 	state.AddScheduler("volcano")
 	var nodes []hypernode.Node
@@ -77,7 +77,7 @@ func read(c *golden.Case) *world {
 				w.weights[corev1.ResourceName(name)] = n
 			}
 		case "job":
-			group.Topology = &model.NetworkTopology{Hard: l.Text("mode", "hard") == "hard", HighestTier: l.Int("tier", 0), TierName: l.Text("tier-name", "")}
+			group.Topology = &model.NetworkTopology{Field: "spec.networkTopology", Hard: l.Text("mode", "hard") == "hard", HighestTier: l.Int("tier", 0), TierName: l.Text("tier-name", "")}
 		case "task":
 			state.UpsertPod(pod(l))
 		case "pod":

@@ -123,7 +123,7 @@ var pluginFates = map[string]fate{
 	"rescheduling":           {Changed, "pods are moved only to nodes that can take them; loads that are not known are never 0 percent; nothing without the action shuffle"},
 	"numa-aware":             {Changed, "which CPUs a new pod has is worked out from the pods on its node until the exporter tells; init containers count"},
 	"deviceshare":            {Changed, "cards are chosen without the plugin predicates; a pod's score is the mean of its cards, not their sum; reasons say what is missing"},
-	"network-topology-aware": {Changed, "a tier that no HyperNode has keeps a hard gang waiting, with a reason; subGroupPolicy is not looked at"},
+	"network-topology-aware": {Changed, "a tier that no HyperNode has keeps a hard gang waiting, with a reason"},
 }
 
 // deaf says of a switch that nothing listens to it.
@@ -136,9 +136,9 @@ var switchFates = map[string]fate{
 	string(config.EnableClusterOrder):    {Same, deaf},
 	string(config.EnableVictim):          {Changed, "of conformance, pdb, cdp and gang it turns their protection from shuffle off"},
 	string(config.EnableHyperNodeOrder):  {Unsupported, "HyperNodes of a tier are compared by how full they would be whatever it says"},
-	string(config.EnableSubJobReady):     {Unsupported, "it is about subGroupPolicy"},
-	string(config.EnableSubJobPipelined): {Unsupported, "it is about subGroupPolicy"},
-	string(config.EnableSubJobOrder):     {Unsupported, "it is about subGroupPolicy"},
+	string(config.EnableSubJobReady):     {Unsupported, "subgroups are placed whole wherever the plugin gang has jobs start whole"},
+	string(config.EnableSubJobPipelined): {Unsupported, "room is kept for whole subgroups wherever the plugin gang has jobs start whole"},
+	string(config.EnableSubJobOrder):     {Unsupported, "subgroups that are begun come first, then those that the job needs, by the values of their labels"},
 }
 
 var argumentFates = map[string]fate{
