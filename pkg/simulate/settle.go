@@ -142,6 +142,9 @@ func (c *cluster) working() string {
 	if undelivered := c.receipts.undelivered(); undelivered != "" {
 		return undelivered
 	}
+	if behind := c.core.Rules.Behind(); behind != "" {
+		return behind
+	}
 	if c.core.Rules.Asking() {
 		return "an extender is asked for its vote"
 	}

@@ -39,6 +39,8 @@ type follower struct {
 	mu         sync.Mutex
 	hyperNodes map[string]*topology.HyperNode
 	nodes      map[string]hypernode.Node
+	// changes counts what has changed, built how much of that the last tree knows; -1 before the first.
+	changes, built int
 	// told are the problems of the last tree.
 	told map[hypernode.Problem]bool
 }
@@ -46,7 +48,7 @@ type follower struct {
 func newFollower(changed func(), complain func(runtime.Object, string)) *follower {
 	return &follower{
 		changed: changed, complain: complain, dirty: make(chan struct{}, 1),
-		hyperNodes: map[string]*topology.HyperNode{}, nodes: map[string]hypernode.Node{}, told: map[hypernode.Problem]bool{},
+		built: -1, hyperNodes: map[string]*topology.HyperNode{}, nodes: map[string]hypernode.Node{}, told: map[hypernode.Problem]bool{},
 	}
 }
 
@@ -86,11 +88,19 @@ func (f *follower) knows(o *topology.HyperNode) bool {
 func (f *follower) change(fn func()) {
 	f.mu.Lock()
 	fn()
+	f.changes++
 	f.mu.Unlock()
 	select {
 	case f.dirty <- struct{}{}:
 	default:
 	}
+}
+
+// behind reports whether there is something that the last tree does not know.
+func (f *follower) behind() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.built != f.changes
 }
 
 // putNode records a node, if something about it is new.
@@ -110,6 +120,7 @@ func (f *follower) build() {
 	f.mu.Lock()
 	objects := maps.Clone(f.hyperNodes)
 	nodes := slices.Collect(maps.Values(f.nodes))
+	changes := f.changes
 	f.mu.Unlock()
 
 	var specs []hypernode.Spec
@@ -121,6 +132,9 @@ func (f *follower) build() {
 	tree, wrong := hypernode.Build(specs, nodes)
 	f.tree.Store(tree)
 	f.changed()
+	f.mu.Lock()
+	f.built = changes
+	f.mu.Unlock()
 
 	told := map[hypernode.Problem]bool{}
 	for _, p := range append(problems, wrong...) {

@@ -125,6 +125,14 @@ func (pl *NetworkTopology) DomainsOf(job *model.Job, nodes []fwk.NodeInfo) (doma
 	return domains, choice.Refusal
 }
 
+// Behind says that the tree of HyperNodes is about to change.
+func (pl *NetworkTopology) Behind() string {
+	if pl.follower.behind() {
+		return "the tree of HyperNodes is being built"
+	}
+	return ""
+}
+
 // EvictingDomains is in how many HyperNodes evictions are tried.
 func (pl *NetworkTopology) EvictingDomains() int { return int(pl.args.EvictingHyperNodes) }
 

@@ -74,6 +74,16 @@ func (f *InForce) Asking() bool {
 	return v != nil && v.Asking()
 }
 
+// Behind says what a plugin that reads objects by itself has not taken in yet; empty when there is nothing.
+func (f *InForce) Behind() string {
+	for _, r := range f.current().readers {
+		if behind := r.Behind(); behind != "" {
+			return behind
+		}
+	}
+	return ""
+}
+
 // ExternalHold says why nothing may start, and when to try again; the zero Reason when something may.
 func (f *InForce) ExternalHold() (reason model.Reason, again time.Time) {
 	v := f.current().voter

@@ -40,6 +40,14 @@ type Rules struct {
 	refusers []Refuser
 	// domains says inside of which nodes gangs are to be; nil: anywhere.
 	domains gang.Domains
+	readers []Reader
+}
+
+// Reader is a plugin that reads objects by itself, beside scheduling.
+type Reader interface {
+	fwk.Plugin
+	// Behind says what it has not taken in yet; empty when there is nothing.
+	Behind() string
 }
 
 // Refuser is a plugin that may refuse, at Reserve, a node that its Filter takes. The members of a gang of such pods wait for each
@@ -81,6 +89,9 @@ func (r *Rules) use(plugins []fwk.Plugin) {
 		}
 		if domains, ok := pl.(gang.Domains); ok {
 			r.domains = domains
+		}
+		if reader, ok := pl.(Reader); ok {
+			r.readers = append(r.readers, reader)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	coschedulingfake "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned/fake"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	topology "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 	volcanofake "volcano.sh/apis/pkg/client/clientset/versioned/fake"
 
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
@@ -32,7 +33,7 @@ import (
 // newScheme returns the scheme of all kinds the API can hold.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	err := errors.Join(kubescheme.AddToScheme(scheme), volcano.AddToScheme(scheme), coscheduling.AddToScheme(scheme))
+	err := errors.Join(kubescheme.AddToScheme(scheme), volcano.AddToScheme(scheme), coscheduling.AddToScheme(scheme), topology.AddToScheme(scheme))
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
@@ -61,6 +62,7 @@ func (a *API) Groups() informer.Clients {
 			{GroupVersion: volcano.SchemeGroupVersion.String()},
 			{GroupVersion: coscheduling.SchemeGroupVersion.String()},
 			{GroupVersion: native.SchemeGroupVersion.String()},
+			{GroupVersion: topology.SchemeGroupVersion.String()},
 		}}},
 		Volcano:      groups,
 		Coscheduling: coschedulingGroups,

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	topology "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 )
 
 // Object is an object of a scenario.
@@ -50,6 +51,7 @@ var kinds = []kind{
 	{volcano.SchemeGroupVersion, &volcano.Queue{}, false},
 	{coscheduling.SchemeGroupVersion, &coscheduling.PodGroup{}, true},
 	{native.SchemeGroupVersion, &native.PodGroup{}, true},
+	{topology.SchemeGroupVersion, &topology.HyperNode{}, false},
 	// These can make gangs of their pods. Nobody makes pods for them.
 	{appsv1.SchemeGroupVersion, &appsv1.ReplicaSet{}, true},
 	{appsv1.SchemeGroupVersion, &appsv1.StatefulSet{}, true},
