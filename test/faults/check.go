@@ -46,31 +46,84 @@ func (w *world) overcommitted(before map[types.UID]string) string {
 }
 
 // standing is how many pods of a job are where.
-type standing struct{ ended, placed, waiting int }
+type standing struct {
+	ended, placed, waiting int
+	// parts are the same of its subgroups.
+	parts []standing
+}
 
 func (w *world) standing(l *life) standing {
 	var s standing
+	if l.Part > 0 {
+		s.parts = make([]standing, l.Size/l.Part)
+	}
 	for _, p := range w.pods() {
-		switch {
-		case p.Labels[jobLabel] != l.Name || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed:
-		case p.Status.Phase == corev1.PodSucceeded:
-			s.ended++
-		case p.Spec.NodeName != "":
-			s.placed++
-		default:
-			s.waiting++
+		if p.Labels[jobLabel] != l.Name || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		s.add(p)
+		if l.Part > 0 {
+			s.parts[l.partOf(p)].add(p)
 		}
 	}
 	return s
 }
 
+// add counts a pod.
+func (s *standing) add(p *corev1.Pod) {
+	switch {
+	case p.Status.Phase == corev1.PodSucceeded:
+		s.ended++
+	case p.Spec.NodeName != "":
+		s.placed++
+	default:
+		s.waiting++
+	}
+}
+
 // missing is how many more pods of a job have to be placed for it to get on; 0 if none can be.
 func (l *life) missing(s standing) int {
 	on := s.ended + s.placed
-	if s.waiting == 0 || on+s.waiting < l.min || l.Stuck != "" {
+	switch {
+	case s.waiting == 0 || on+s.waiting < l.min || l.Stuck != "":
 		return 0
+	case l.Part > 0:
+		return l.missingParts(s)
 	}
 	return max(1, l.min-on)
+}
+
+// missingParts is the same for a job in subgroups: at most so many, since any of those that can become whole may come first.
+func (l *life) missingParts(s standing) int {
+	on, whole := s.ended+s.placed, 0
+	var lacks []int
+	for _, part := range s.parts {
+		switch lack := l.Part - part.ended - part.placed; {
+		case lack <= 0:
+			whole++
+		case part.waiting >= lack:
+			lacks = append(lacks, lack)
+		}
+	}
+	slices.Sort(lacks)
+	enough := func() bool { return on >= l.min && whole >= l.min/l.Part }
+	if enough() {
+		if len(lacks) == 0 {
+			return 0
+		}
+		return lacks[0]
+	}
+	missing := 0
+	for _, lack := range slices.Backward(lacks) {
+		if enough() {
+			break
+		}
+		missing, on, whole = missing+lack, on+lack, whole+1
+	}
+	if !enough() {
+		return 0
+	}
+	return missing
 }
 
 // complaint says what is not as it has to be when nothing fails any more; empty if all is.

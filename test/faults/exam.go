@@ -31,7 +31,13 @@ type examinee struct {
 }
 
 // on is how many pods have got nodes.
-func (s standing) on() int { return s.ended + s.placed }
+func (s *standing) on() int { return s.ended + s.placed }
+
+// on is the same of a job.
+func (w *world) on(l *life) int {
+	s := w.standing(l)
+	return s.on()
+}
 
 // ready reports whether the job has its minimum on nodes.
 func (e *examinee) ready() bool { return e.on() >= e.min }
@@ -57,7 +63,7 @@ func (p *playing) exam(began time.Time) string {
 		}
 		name := fmt.Sprintf("extra-%d", n)
 		p.world.must(p.world.api.Add(nodeObject(name, first.missing(first.standing)*first.Cores)))
-		got := func() bool { return first.on() < p.world.standing(first.life).on() }
+		got := func() bool { return first.on() < p.world.on(first.life) }
 		if failure := p.await(began, got); failure != "" {
 			return failure
 		}
@@ -76,7 +82,7 @@ func (w *world) overtaken(first *examinee, others []*examinee) string {
 	complaint := fmt.Sprintf("%s waits though a node came that has just the room for it", first.Name)
 	for _, o := range others {
 		switch {
-		case w.standing(o.life).on() == o.on():
+		case w.on(o.life) == o.on():
 		case !o.ranks || o.Queue != first.Queue || !first.before(o) || o.broken():
 			return ""
 		default:

@@ -59,6 +59,8 @@ type job struct {
 	Grace duration `json:"grace"`
 	// Stuck is why it can never run, one of hopeless; empty if it can.
 	Stuck string `json:"stuck,omitempty"`
+	// Part is how many pods make a subgroup, which is placed whole or not at all; 0: there are none. Size is a multiple of it.
+	Part int `json:"part,omitempty"`
 }
 
 // The ways in which jobs can never run.
@@ -194,8 +196,27 @@ func within(r *rand.Rand) func(most time.Duration) duration {
 	}
 }
 
-// drawMixed has each seed draw its own mix: most of them have a few kinds of trouble, and not all.
+// drawMixed has each seed draw its own mix: most of them have a few kinds of trouble, and not all. In some, jobs start in subgroups.
 func drawMixed(seed uint64) *scenario {
+	s := drawJobs(seed)
+	if r := rand.New(rand.NewPCG(seed, 0x5b)); s.Conf == "plain" && r.IntN(3) == 0 {
+		s.divide(r)
+	}
+	return s
+}
+
+// divide has jobs start in subgroups of two or three.
+func (s *scenario) divide(r *rand.Rand) {
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		j.Part = 2 + r.IntN(2)
+		j.Size = (j.Size + j.Part - 1) / j.Part * j.Part
+		j.Min = max(1, j.Min/j.Part) * j.Part
+	}
+}
+
+// drawJobs draws the mix.
+func drawJobs(seed uint64) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
 	s := &scenario{Seed: seed, Conf: []string{"plain", "queues"}[r.IntN(2)], Slow: r.IntN(3) == 0, Standby: r.IntN(4) == 0, NoSubresource: seed%10 == 3}
 	for i := range 2 + r.IntN(4) {
@@ -381,6 +402,8 @@ func (s *scenario) check() error {
 // check complains about a job that makes no sense.
 func (j *job) check() error {
 	switch {
+	case j.Part < 0 || j.Part > 0 && j.Size%j.Part != 0:
+		return fmt.Errorf("has size %d and part %d: the one must be a multiple of the other", j.Size, j.Part)
 	case j.Size < 1 || j.Min < 0 || j.Cores < 1:
 		return fmt.Errorf("has size %d, min %d and cores %d: the first and the last must be at least 1, min at least 0", j.Size, j.Min, j.Cores)
 	case j.Stuck != "" && j.Stuck != unwelcome && !slices.Contains(hopeless, j.Stuck):

@@ -31,6 +31,8 @@ const (
 	// jobLabel and indexLabel say which pod of which job it is.
 	jobLabel   = "job"
 	indexLabel = "index"
+	// partLabel numbers its subgroup.
+	partLabel = "part"
 	// tick is how often kubelets and controllers look.
 	tick = time.Second
 	// settling is how long the cluster has to come to rest when nothing fails any more. A gang that was released again and again rests half
@@ -283,7 +285,7 @@ func (w *world) edit(e event, until time.Time) {
 	}
 	if o, err := w.api.Get(groups, namespace, e.Target); err == nil {
 		g := o.(*volcano.PodGroup)
-		g.Spec.MinMember = int32(e.N)
+		g.Spec.MinMember, g.Spec.SubGroupPolicy = int32(e.N), l.subGroups(e.N)
 		l.min, l.least = e.N, min(l.least, e.N)
 		w.must(w.api.Update(groups, g, namespace))
 	}
@@ -496,10 +498,29 @@ func groupOf(l *life) *volcano.PodGroup {
 	return &volcano.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: l.Name},
 		Spec: volcano.PodGroupSpec{
-			MinMember: int32(l.min), Queue: l.Queue, PriorityClassName: l.Class, MinResources: &asks,
+			MinMember: int32(l.min), Queue: l.Queue, PriorityClassName: l.Class, MinResources: &asks, SubGroupPolicy: l.subGroups(l.min),
 		},
 		Status: volcano.PodGroupStatus{Phase: volcano.PodGroupPending},
 	}
+}
+
+// subGroups are the policies by which a job of so many members starts in subgroups.
+func (l *life) subGroups(least int) []volcano.SubGroupPolicySpec {
+	if l.Part == 0 {
+		return nil
+	}
+	return []volcano.SubGroupPolicySpec{{
+		Name: "part", SubGroupSize: new(int32(l.Part)), MinSubGroups: new(int32(least / l.Part)), MatchLabelKeys: []string{partLabel},
+	}}
+}
+
+// partOf numbers the subgroup of a pod.
+func (l *life) partOf(p *corev1.Pod) int {
+	part, err := strconv.Atoi(p.Labels[partLabel])
+	if err != nil || part >= l.Size/l.Part {
+		panic(fmt.Sprintf("pod %s is in subgroup %q of %s", p.Name, p.Labels[partLabel], l.Name))
+	}
+	return part
 }
 
 func podObject(l *life, index, made int) *corev1.Pod {
@@ -514,6 +535,9 @@ func podObject(l *life, index, made int) *corev1.Pod {
 			Containers: []corev1.Container{{Name: "work", Resources: corev1.ResourceRequirements{Requests: cores(l.Cores)}}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	if l.Part > 0 {
+		p.Labels[partLabel] = strconv.Itoa(index / l.Part)
 	}
 	switch l.Stuck {
 	case noClaim:
