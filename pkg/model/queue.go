@@ -38,6 +38,8 @@ type Queue struct {
 	Priority int32
 	// Reclaimable: other queues may reclaim what this one has beyond its due.
 	Reclaimable bool
+	// FIFO: its jobs start one after the other, in their order (spec.dequeueStrategy).
+	FIFO bool
 	// Capability bounds what the queue may use; Guarantee is set aside for it; Deserved is its due (capacity plugin).
 	// A resource that is not named is not bounded, not set aside, not due. Values may be negative: nobody checked them.
 	Capability, Guarantee, Deserved resource.Vector
@@ -62,7 +64,7 @@ func (q *Queue) Open() bool { return q.State == "" || q.State == QueueOpen }
 // same reports whether two versions of a queue mean the same to scheduling: what the scheduler itself writes into the
 // queue's status makes no difference.
 func (q *Queue) same(o *Queue) bool {
-	return q.UID == o.UID && q.Parent == o.Parent && q.State == o.State && q.Weight == o.Weight &&
+	return q.UID == o.UID && q.Parent == o.Parent && q.State == o.State && q.Weight == o.Weight && q.FIFO == o.FIFO &&
 		q.Priority == o.Priority && q.Reclaimable == o.Reclaimable && q.Problem == o.Problem &&
 		slices.Equal(q.Capability, o.Capability) && slices.Equal(q.Guarantee, o.Guarantee) &&
 		slices.Equal(q.Deserved, o.Deserved) && slices.Equal(q.Hierarchy, o.Hierarchy) &&

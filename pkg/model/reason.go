@@ -37,6 +37,8 @@ const (
 	SchedulingGated ReasonKind = "SchedulingGated"
 	// WaitingForVictims: pods that must make room for the job have not left yet.
 	WaitingForVictims ReasonKind = "WaitingForVictims"
+	// NotFirst: the job's queue lets its jobs start one after the other, and another one comes first.
+	NotFirst ReasonKind = "NotFirst"
 	// Withheld: somebody outside the process, such as an extender, keeps the job or its queue from turns.
 	Withheld ReasonKind = "Withheld"
 	// Unanswered: somebody outside the process has been asked about the job or its queue, and has not answered yet. It is

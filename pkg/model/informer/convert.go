@@ -120,6 +120,14 @@ func volcanoQueue(q *volcano.Queue) *model.Queue {
 	if queue.GroupLimits, err = model.GroupLimitsOf(q.Annotations); err != nil {
 		queue.Problem = model.Problems(queue.Problem, err.Error())
 	}
+	switch q.Spec.DequeueStrategy {
+	case volcano.DequeueStrategyFIFO:
+		queue.FIFO = true
+	case "", volcano.DequeueStrategyTraverse:
+	default:
+		queue.Problem = model.Problems(queue.Problem, fmt.Sprintf("spec.dequeueStrategy is %q: use %s or %s; the latter is used until then",
+			q.Spec.DequeueStrategy, volcano.DequeueStrategyFIFO, volcano.DequeueStrategyTraverse))
+	}
 	if q.Spec.Weight < 0 {
 		queue.Problem = model.Problems(queue.Problem, fmt.Sprintf("spec.weight is %d: set it to 1 or more; 1 is used until then", q.Spec.Weight))
 	}

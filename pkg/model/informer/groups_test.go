@@ -229,13 +229,13 @@ func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "q", Annotations: map[string]string{
 				"volcano.sh/hierarchy": "root/q", "volcano.sh/nodegroup-resource-limits": "a100=2",
 			}},
-			Spec: volcano.QueueSpec{Weight: -1},
+			Spec: volcano.QueueSpec{Weight: -1, DequeueStrategy: "lifo"},
 		}
 		clients, _ := groupAPIs(bothGroupAPI, []runtime.Object{object}, nil)
 		state := newState()
 		check(t, informer.Groups(t.Context(), state, clients))
 		problem := state.Queue("q").Problem
-		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", "spec.weight is -1"} {
+		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", "spec.weight is -1", `spec.dequeueStrategy is "lifo"`} {
 			if !strings.Contains(problem, part) {
 				t.Errorf("nobody hears of %s: %s", part, problem)
 			}

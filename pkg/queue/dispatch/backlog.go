@@ -151,7 +151,7 @@ func (b *backlog) move(l *lot, s stage) {
 func (b *backlog) setAside(l *lot, s stage, helps model.Event, now time.Time) {
 	b.unready(l)
 	b.move(l, s)
-	l.helps, l.retry, l.notBefore = helps, false, time.Time{}
+	l.helps, l.retry, l.behind, l.notBefore = helps, false, false, time.Time{}
 	l.pass, l.refusedAt = b.pass, now
 }
 

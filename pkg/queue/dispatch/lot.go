@@ -66,6 +66,8 @@ type lot struct {
 	asks      []ask
 	lack      int
 	uncounted bool
+	// behind: the lot waits for another job of its queue to start first.
+	behind bool
 	// missed: something happened while its last plan was made.
 	missed bool
 	// swept: the lot had its last turn because it had not had one for long.

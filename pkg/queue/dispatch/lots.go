@@ -23,6 +23,8 @@ type lots struct {
 	newVictims newVictims
 	// loosened is the accounts' count of room in queues as of when the lots that wait for it were last looked at.
 	loosened uint64
+	// queuing: some lots wait for others of their queues to start first.
+	queuing bool
 }
 
 func newLots(cfg *Config, outbox *outbox) *lots {

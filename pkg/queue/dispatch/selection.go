@@ -31,6 +31,7 @@ const mostFollowers = 31
 // next takes the first job, of the first queue, that may fit and begins its turn.
 func (s *selection) next() *turn {
 	s.lots.release()
+	s.lots.moveUp()
 	s.lots.backlog.beginPass()
 	if s.lots.backlog.empty() {
 		return nil
@@ -114,6 +115,10 @@ func (s *selection) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	}
 	if reason := s.lots.limits.withheld(w.job.Job); reason != (model.Reason{}) {
 		s.lots.withhold(l, reason)
+		return nil
+	}
+	if ahead := s.lots.ahead(l); ahead != nil {
+		s.lots.queueUp(l, ahead)
 		return nil
 	}
 	limit := s.lots.limits.refuses(w.job.Job, borrowing)

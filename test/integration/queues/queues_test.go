@@ -270,3 +270,25 @@ func saysWhy(t *testing.T, e *env.Env, queue string) string {
 	}
 	return fmt.Sprintf("no event on queue %s says why it is left out", queue)
 }
+
+// TestJobsOfAStrictQueue start one after the other: while the first has no room the next one waits, and says for whom; once the first is gone,
+// it starts.
+func TestJobsOfAStrictQueue(t *testing.T) {
+	t.Parallel()
+	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=4,memory=64Gi"}})
+	strict := queueSpec{weight: 1}.object("strict")
+	strict.Spec.DequeueStrategy = volcano.DequeueStrategyFIFO
+	if _, err := e.Volcano.SchedulingV1beta1().Queues().Create(t.Context(), strict, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e.StartScheduler(t)
+	e.Create(t, env.Gang{Name: "first", Min: 3, Size: 3, CPU: "2500m", Queue: "strict"})
+	env.Eventually(t, 20*time.Second, e.Waits(t, "first", model.NotEnoughResources))
+	e.Create(t, env.Gang{Name: "next", Min: 2, Size: 2, CPU: "1", Queue: "strict"})
+	env.Eventually(t, 20*time.Second, e.Waits(t, "next", model.NotFirst))
+	e.Create(t, env.Gang{Name: "elsewhere", Min: 2, Size: 2, CPU: "1"})
+	env.Eventually(t, 20*time.Second, e.AllBound(t, "elsewhere", 2))
+	env.Consistently(t, 2*time.Second, e.AllBound(t, "next", 0))
+	e.Delete(t, "first")
+	env.Eventually(t, 20*time.Second, e.AllBound(t, "next", 2))
+}
