@@ -4,6 +4,7 @@
 package gang
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -130,7 +131,7 @@ func (p *Planner) planInside(ctx context.Context, r Request, g *ground, domains 
 			plan, err = p.planOn(ctx, r, g.within(in))
 			return err
 		})
-		if err != nil || len(plan.Placements) > 0 || !plan.Reason.FromNodes {
+		if err != nil || len(plan.Placements) > 0 || !plan.Reason.FromNodes && plan.Reason.Subject != nowhereSubject {
 			return plan, err
 		}
 		if plan.Reason.Message = fmt.Sprintf("in %s: %s", d, plan.Reason.Message); tried == 0 || plan.fit >= nearest.fit {
@@ -149,11 +150,39 @@ func (p *Planner) planInside(ctx context.Context, r Request, g *ground, domains 
 	return nearest, nil
 }
 
+// evictionOrder has the largest domains first. Of a part of a job those that have room by now are tried before, and those last that hold other
+// parts.
+func evictionOrder(r Request, g *ground, domains []Domain) []Domain {
+	domains = slices.Clone(domains)
+	if r.before == nil {
+		slices.SortStableFunc(domains, func(a, b Domain) int { return b.Tier - a.Tier })
+		return domains
+	}
+	taken, need := r.before.taken(), r.Job.Requirement().Tasks
+	rank := make(map[string]int, len(domains))
+	for _, d := range domains {
+		in := g.in(d)
+		if placesFor(r.Job, in, taken) >= need {
+			rank[d.Name] = -1
+			continue
+		}
+		for _, n := range in {
+			if _, used := taken[n.Node().Name]; used {
+				rank[d.Name] = 1
+			}
+		}
+	}
+	slices.SortStableFunc(domains, func(a, b Domain) int {
+		x, y := rank[a.Name], rank[b.Name]
+		return cmp.Or(cmp.Compare(min(x, 0), min(y, 0)), b.Tier-a.Tier, cmp.Compare(x, y))
+	})
+	return domains
+}
+
 // evictInside searches inside of domains, the largest first: there the cheapest victims are. Source: the gradients for eviction
 // of Volcano's network-topology-aware, which of a tier take those at the end of the list; here those at its beginning.
 func (p *Planner) evictInside(ctx context.Context, s Search, g *ground, domains []Domain) (st Statement, err error) {
-	domains = slices.Clone(domains)
-	slices.SortStableFunc(domains, func(a, b Domain) int { return b.Tier - a.Tier })
+	domains = evictionOrder(s.Request, g, domains)
 	domains = domains[:min(len(domains), p.evictingDomains(s.Job))]
 	for _, d := range domains {
 		in := g.in(d)

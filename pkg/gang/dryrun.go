@@ -178,7 +178,7 @@ func (w *dryRun) partsOf(victims []model.Victim, yield func(unit) bool) bool {
 		if known || w.has(v) {
 			continue
 		}
-		u, ok := w.allOf(v, "subgroup", func(o model.Victim) bool { return sameSubGroup(o, v) })
+		u, ok := w.allOf(v, "subgroup", w.evictor.partOf(v))
 		if u.part = true; ok && !yield(u) {
 			return false
 		}
@@ -225,18 +225,18 @@ func (w *dryRun) has(v model.Victim) bool {
 
 // wholeOf is a unit of all tasks that a job has on nodes, if each of them could be a victim.
 func (w *dryRun) wholeOf(v model.Victim) (unit, bool) {
-	u, ok := w.allOf(v, "job", func(model.Victim) bool { return true })
+	u, ok := w.allOf(v, "job", v.Job.Tasks)
 	u.whole = true
 	return u, ok
 }
 
 // allOf is a unit of those tasks of a victim's job that are on nodes and go with it, if each of them could be a victim.
-func (w *dryRun) allOf(v model.Victim, what string, goes func(model.Victim) bool) (u unit, ok bool) {
+func (w *dryRun) allOf(v model.Victim, what string, tasks []*model.Task) (u unit, ok bool) {
 	e := w.evictor
 	o := e.attempt.overlay
-	for _, t := range v.Job.Tasks {
+	for _, t := range tasks {
 		one := model.Victim{Task: t, Job: v.Job}
-		if e.gone[t.UID] || t.Status == model.Releasing || !t.Status.HoldsNode() || !goes(one) || w.has(one) {
+		if e.gone[t.UID] || t.Status == model.Releasing || !t.Status.HoldsNode() || w.has(one) {
 			continue
 		}
 		node := o.index(t.Node)

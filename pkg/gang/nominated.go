@@ -6,7 +6,6 @@ package gang
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -18,8 +17,19 @@ import (
 // request itself unless own is set, and those that were placed with other parts of the job.
 func (r *Request) rooms(own bool) []Placement {
 	rooms := make([]Placement, 0, len(r.Nominated))
+	// Of a divided job those of the part, and those that were placed with other parts, have no other room.
+	settled := map[types.UID]bool{}
+	if r.before != nil {
+		for _, p := range r.before.placed {
+			settled[p.Task.UID] = true
+		}
+		for _, t := range r.Job.Tasks {
+			settled[t.UID] = settled[t.UID] || !own
+		}
+	}
 	for _, t := range r.Nominated {
-		if own || !r.asksFor(t) {
+		switch {
+		case t.Job != r.Job.Key, r.before == nil && own, r.before != nil && !settled[t.UID]:
 			rooms = append(rooms, Placement{t, t.Nominated})
 		}
 	}
@@ -27,14 +37,6 @@ func (r *Request) rooms(own bool) []Placement {
 		rooms = append(rooms, r.before.placed...)
 	}
 	return rooms
-}
-
-// asksFor reports whether a task is one of the request.
-func (r *Request) asksFor(t *model.Task) bool {
-	if t.Job != r.Job.Key || r.before == nil {
-		return t.Job == r.Job.Key
-	}
-	return slices.ContainsFunc(r.Job.Tasks, func(o *model.Task) bool { return o.UID == t.UID })
 }
 
 // keepRoom puts tasks for which room is kept on their nodes of the overlay: the room is theirs, whatever the priority of who asks for it now.

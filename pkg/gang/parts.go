@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -26,6 +27,23 @@ type decided struct {
 	undos []func(context.Context)
 	// overlay is that of the last part, if it was placed, so that the next one on the same nodes goes on with it.
 	overlay *overlay
+}
+
+// taken is what other parts took of nodes, less what their victims leave.
+func (d *decided) taken() map[string]resource.Vector {
+	taken := map[string]resource.Vector{}
+	add := func(node string, v resource.Vector, n int64) {
+		sum := taken[node]
+		sum.AddTimes(v, n)
+		taken[node] = sum
+	}
+	for _, p := range d.placed {
+		add(p.Node, p.Task.Request, 1)
+	}
+	for _, v := range d.victims {
+		add(v.Task.Node, v.Task.Request, -1)
+	}
+	return taken
 }
 
 // settle counts against the queue's budget what was decided before.
@@ -83,6 +101,8 @@ type assembly struct {
 	need    need
 	// extra is how many tasks a part has to place beyond its size, by its position among the parts.
 	extra []int
+	// one: parts are asked for what they place beyond their sizes task by task.
+	one bool
 	refusedParts
 	// domains are where parts may be, by the same.
 	domains  map[string]choice
@@ -113,8 +133,9 @@ func assemble(r Request, byLabels bool) *assembly {
 
 // need is what a divided job still has to place.
 type need struct {
-	// step: anything that can be placed will do.
+	// step: anything that can be placed will do. Placed: something was.
 	step      bool
+	placed    bool
 	tasks     int
 	roles     map[string]int
 	subGroups []int
@@ -125,8 +146,8 @@ func needOf(r model.Requirement) need {
 }
 
 func (n *need) met() bool {
-	if n.step {
-		return n.tasks <= 0
+	if n.step || !n.placed {
+		return n.placed
 	}
 	return n.tasks <= 0 && !n.ofRoles() && !slices.ContainsFunc(n.subGroups, func(k int) bool { return k > 0 })
 }
@@ -139,6 +160,21 @@ func (n *need) ofRoles() bool {
 		}
 	}
 	return false
+}
+
+// within is what is needed of the roles, as far as a part has tasks of them, and how many tasks that are.
+func (n *need) within(part *model.Job) (roles map[string]int, tasks int) {
+	for role, k := range n.roles {
+		c := part.Role(role)
+		if k = min(k, c.Placeable()-c.PendingBestEffort); k > 0 {
+			if roles == nil {
+				roles = map[string]int{}
+			}
+			roles[role] = k
+			tasks += k
+		}
+	}
+	return roles, tasks
 }
 
 // ofPolicy is how many subgroups of a policy have to become whole; 0 for tasks in none.
@@ -157,9 +193,10 @@ func (s *assembly) spread() {
 	}
 	short := s.need.tasks
 	for _, part := range s.parts {
-		if part.Policy < 0 {
-			short -= asking(part)
-		} else {
+		switch n := asking(part); {
+		case part.Policy < 0:
+			short -= n
+		case part.Lacks() <= n:
 			short -= part.Lacks()
 		}
 	}
@@ -177,27 +214,36 @@ func asking(part model.Part) int {
 	return part.Job.Counts.Placeable() - part.Job.Counts.PendingBestEffort
 }
 
-// next returns a part with what it has to place; nil when nothing of it is needed, or its pods are not all there.
+// next returns a part with what it has to place; nil when nothing of it is needed, or its pods are not all there. Best-effort tasks that count
+// as placed are placed along, at last.
 func (s *assembly) next(i int) *model.Job {
 	part := s.parts[i]
-	switch {
-	case s.need.step:
+	if s.need.step {
 		if part.Job.Counts.Placeable() < part.Job.Requirement().Tasks {
 			return nil
 		}
 		return part.Job
-	case part.Policy < 0:
-		return part.Needing(max(0, s.need.tasks), s.need.roles)
 	}
+	roles, ofRoles := s.need.within(part.Job)
 	n := part.Lacks() + s.extra[i]
-	if n == 0 || n > asking(part) || s.need.tasks <= 0 && !s.need.ofRoles() && s.need.ofPolicy(part.Policy) == 0 {
+	if part.Policy < 0 {
+		n = max(0, s.need.tasks)
+	}
+	n = max(n, ofRoles)
+	switch {
+	case part.Policy >= 0 && part.Lacks()+s.extra[i] > asking(part):
+		return nil
+	case n == 0 && part.Job.Counts.PendingBestEffort > 0 && (part.Policy < 0 || !part.Job.Started()):
+		return part.Needing(0, nil)
+	case n == 0 || s.need.tasks <= 0 && ofRoles == 0 && s.need.ofPolicy(part.Policy) == 0:
 		return nil
 	}
-	return part.Needing(n, nil)
+	return part.Needing(n, roles)
 }
 
 // take counts tasks of a part as placed.
 func (s *assembly) take(part model.Part, tasks []*model.Task) {
+	s.need.placed = s.need.placed || len(tasks) > 0
 	for _, t := range tasks {
 		if t.BestEffort && !s.need.step {
 			continue
@@ -212,17 +258,15 @@ func (s *assembly) take(part model.Part, tasks []*model.Task) {
 	}
 }
 
-// refused notes why a part was refused, and reports whether it is of no use to look at others: what does not come from the nodes, such as
-// a full queue, is the same for all.
-func (s *assembly) refused(part model.Part, job *model.Job, reason model.Reason, d Doubts) bool {
-	if s.first == nil || !s.reason.FromNodes && reason.FromNodes {
+// refused notes why a part was refused.
+func (s *assembly) refused(part model.Part, job *model.Job, reason model.Reason, d Doubts) {
+	if s.first == nil || s.reason.Subject == nowhereSubject && reason.Subject != nowhereSubject {
 		s.first, s.reason = &part, reason
 	}
 	s.doubts.add(d)
 	if signature, ok := s.signature(part, job); ok {
 		s.hopeless[signature] = true
 	}
-	return !reason.FromNodes && reason.Subject != nowhereSubject
 }
 
 // signature is the same for parts that are refused together; false for one that holds nodes, or for which room is kept.
@@ -272,7 +316,7 @@ func (s *assembly) undo(ctx context.Context) {
 // why explains why the job cannot start, or grow: by the part that was refused first.
 func (s *assembly) why() model.Reason {
 	if s.first == nil {
-		return model.Reason{Kind: model.NotEnoughResources, FromNodes: true, Message: "no subgroup has all of its pods: create the missing ones"}
+		return model.Reason{Kind: model.NotEnoughResources, FromNodes: true, Message: "the pods of its subgroups that could be placed do not make up its minimum: create the missing ones"}
 	}
 	r := s.reason
 	if s.first.Policy < 0 {
@@ -286,12 +330,29 @@ func (s *assembly) why() model.Reason {
 	return r
 }
 
-// planParts places the parts of a job one after the other until it has what it needs. A part that finds no room is passed over: others
-// may do.
+// planParts places the parts of a job. Where some have to place more than their sizes, and there is no room for that, their sizes are placed
+// first, and then one task after the other.
 func (p *Planner) planParts(ctx context.Context, r Request, g *ground) (Plan, error) {
 	s := assemble(r, p.ByLabels())
+	plan, err := p.planAssembly(ctx, s, g)
+	if err != nil || len(plan.Placements) > 0 || !slices.ContainsFunc(s.extra, func(n int) bool { return n > 0 }) {
+		return plan, err
+	}
+	s = assemble(r, p.ByLabels())
+	clear(s.extra)
+	s.one = true
+	other, err := p.planAssembly(ctx, s, g)
+	if err != nil || len(other.Placements) > 0 {
+		return other, err
+	}
+	return plan, nil
+}
+
+// planAssembly places one part after the other until the job has what it needs. A part that finds no room is passed over: others may do.
+func (p *Planner) planAssembly(ctx context.Context, s *assembly, g *ground) (Plan, error) {
 	defer s.undo(ctx)
-	for i, part := range s.parts {
+	for i := 0; i < len(s.parts) && !(s.need.step && s.need.met()); i++ {
+		part := s.parts[i]
 		job := s.next(i)
 		if job == nil || s.likeRefused(part, job) {
 			continue
@@ -301,17 +362,36 @@ func (p *Planner) planParts(ctx context.Context, r Request, g *ground) (Plan, er
 			return Plan{}, err
 		}
 		if len(plan.Placements) == 0 {
-			if s.refused(part, job, plan.Reason, plan.Doubts) {
-				break
-			}
+			s.refused(part, job, plan.Reason, plan.Doubts)
 			continue
 		}
 		s.placed, s.fragile = append(s.placed, plan.Placements...), s.fragile || plan.Fragile
-		if s.take(part, tasksOfPlan(plan.Placements)); s.need.met() {
-			return Plan{Placements: s.placed, Fragile: s.fragile}, nil
+		s.take(part, tasksOfPlan(plan.Placements))
+		if s.one {
+			s.followUp(i, plan.Placements)
 		}
 	}
+	if s.need.met() {
+		return Plan{Placements: s.placed, Fragile: s.fragile}, nil
+	}
 	return Plan{Reason: s.why(), Doubts: s.doubts, fit: len(s.placed)}, nil
+}
+
+// followUp has a part asked for one task more, beside those that were placed, once all others have had their turn.
+func (s *assembly) followUp(i int, placed []Placement) {
+	if part := s.parts[i]; part.Policy >= 0 && s.need.tasks > 0 {
+		if part = part.With(placements(placed)); asking(part) > 0 {
+			s.parts, s.extra = append(s.parts, part), append(s.extra, 1)
+		}
+	}
+}
+
+func placements(placed []Placement) map[types.UID]string {
+	nodes := make(map[types.UID]string, len(placed))
+	for _, p := range placed {
+		nodes[p.Task.UID] = p.Node
+	}
+	return nodes
 }
 
 func tasksOfPlan(placements []Placement) []*model.Task {
@@ -349,12 +429,7 @@ func (p *Planner) planPart(ctx context.Context, r Request, g *ground, c choice) 
 // roomyFirst puts those of the domains last that have too few places for a part, by what is idle beside what was placed before: of these the
 // one with the most places first, which tells best what is missing.
 func roomyFirst(r Request, g *ground, domains []Domain) []Domain {
-	taken := map[string]resource.Vector{}
-	for _, p := range r.before.placed {
-		v := taken[p.Node]
-		v.Add(p.Task.Request)
-		taken[p.Node] = v
-	}
+	taken := r.before.taken()
 	need := r.Job.Requirement().Tasks
 	places := make(map[string]int, len(domains))
 	var roomy, short []Domain
@@ -407,7 +482,8 @@ func (p *Planner) evictParts(ctx context.Context, search Search, g *ground) (Sta
 				return Statement{}, err
 			}
 			for why, n := range one.Kept {
-				st.Kept[why] += n
+				// They are the same pods, part by part.
+				st.Kept[why] = max(st.Kept[why], n)
 			}
 			if one.Placements == nil {
 				s.refused(part, job, model.Reason{FromNodes: true, Message: one.Why}, Doubts{})

@@ -18,6 +18,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
 // fabric has the nodes with one value of the label "rack" as domains of tier 1, and those with one value of "spine" as those of tier 2.
@@ -41,7 +42,10 @@ func domainsUpTo(highest int, nodes []fwk.NodeInfo) (domains []gang.Domain) {
 		byValue := map[string][]string{}
 		var values []string
 		for _, n := range nodes {
-			value := n.Node().Labels[key]
+			value, ok := n.Node().Labels[key]
+			if !ok {
+				continue
+			}
 			if byValue[value] == nil {
 				values = append(values, value)
 			}
@@ -297,5 +301,135 @@ func TestEvictionsMakeRoomForSubGroups(t *testing.T) {
 				t.Errorf("the victims are of the parts %q, want %q; %d tasks are placed: %s", got, tc.want, len(st.Placements), st.Why)
 			}
 		})
+	}
+}
+
+// nominatedTo has room kept for pods of a gang, in order, on nodes.
+func nominatedTo(w *fixture, job *model.Job, nodes ...string) *model.Job {
+	for i, node := range nodes {
+		for _, t := range job.Tasks {
+			if t.Pod.Name == fmt.Sprintf("%s-%d", job.Key.Name, i) {
+				w.state.Pipeline([]model.Nomination{{UID: t.UID, Node: node}}, nil)
+			}
+		}
+	}
+	return w.state.Job(job.Key)
+}
+
+// TestDividedGangsStartWhereTheyFit in cases that were refused once.
+func TestDividedGangsStartWhereTheyFit(t *testing.T) {
+	bestEffort := func(from int) func(int, *corev1.Pod) {
+		return func(i int, p *corev1.Pod) {
+			inParts("w", 4)(i, p)
+			if i >= from {
+				p.Spec.Containers[0].Resources.Requests = nil
+			}
+		}
+	}
+	roles := dividedBy(gangOf("g", 4, 6, "1", inParts("w", 6), func(i int, p *corev1.Pod) {
+		p.Annotations[model.RoleKey] = map[bool]string{true: "leader", false: "worker"}[i == 5]
+	}), by("w", 4, 1, 0))
+	roles.group.MinTaskMember = map[string]int{"leader": 1}
+	for name, tc := range map[string]struct {
+		shapes nodeShapes
+		job    gangSpec
+		// running are the nodes of the first pods, kept those on which room is kept for the first ones.
+		running, kept []string
+		// piecemeal: the gang is broken and may place its members one after the other.
+		piecemeal bool
+		want      int
+	}{
+		"room is kept for two subgroups on one node": {
+			shapes: nodeShapes{{count: 1, cpu: "4", memory: "64Gi", labels: map[string]string{"rack": "r"}}},
+			job:    dividedBy(gangOf("g", 4, 4, "1", inParts("w", 2)), by("w", 2, 2, 1)), kept: []string{"node-0", "node-0", "node-0", "node-0"}, want: 4,
+		},
+		"two pods of a subgroup are lost, and come one after the other": {
+			shapes: racksOf("a", "4"), job: dividedBy(gangOf("g", 8, 8, "1", inParts("w", 4)), by("w", 4, 2, 1)),
+			running: []string{"a0-0", "a0-0", "a0-1", "a0-1", "a0-0", "a0-1"}, piecemeal: true, want: 1,
+		},
+		"all of a subgroup ask for nothing": {
+			shapes: racksOf("a", "2"), job: dividedBy(gangOf("g", 0, 4, "1", bestEffort(0)), by("w", 4, 1, 1)), want: 4,
+		},
+		"what is left of one asks for nothing": {
+			shapes: racksOf("a", "2"), job: dividedBy(gangOf("g", 4, 4, "1", bestEffort(2)), by("w", 4, 1, 1)), running: []string{"a0-0", "a0-0"}, want: 2,
+		},
+		"more than the sizes, and one has too few pods": {
+			shapes: racksOf("a", "8"), job: dividedBy(gangOf("g", 8, 9, "1", inParts("w", 8)), by("w", 4, 0, 1)), want: 8,
+		},
+		"more than the sizes, which no rack has for one alone": {
+			shapes: racksOf("a", "3", "3"), job: dividedBy(gangOf("g", 12, 16, "1", inParts("w", 8)), by("w", 4, 0, 1)), want: 12,
+		},
+		"a role that has a minimum": {shapes: racksOf("a", "8"), job: roles, want: 4},
+		"in a spine that has racks": {
+			shapes: slices.Concat(nodeShapes{{prefix: "0", count: 1, cpu: "8", memory: "64Gi", labels: map[string]string{"spine": "0"}}}, racksOf("a", "4")),
+			job: func() gangSpec {
+				g := dividedBy(gangOf("g", 4, 4, "1", inParts("w", 4)), by("w", 4, 1, 1))
+				g.group.Topology = &model.NetworkTopology{Hard: true, HighestTier: 2}
+				return g
+			}(),
+			want: 4,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var running []*corev1.Pod
+			for i, node := range tc.running {
+				running = append(running, onNode(tc.job.pods[i], node))
+			}
+			w := newFixture(t, tc.shapes, running)
+			w.planner.Domains = fabric{}
+			job := nominatedTo(w, w.job(tc.job), tc.kept...)
+			r := asking(job)
+			if tc.piecemeal {
+				c := *job
+				c.Piecemeal = true
+				r.Job = &c
+			}
+			for _, task := range job.Tasks {
+				if task.Nominated != "" {
+					r.Nominated = append(r.Nominated, task)
+				}
+			}
+			plan, err := w.planner.Plan(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(plan.Placements) != tc.want {
+				t.Errorf("%d tasks are placed, want %d: %s", len(plan.Placements), tc.want, plan.Reason.Message)
+			}
+		})
+	}
+}
+
+// TestEvictionsForManySubGroups: each is tried in other racks than those before, however few are tried for one.
+func TestEvictionsForManySubGroups(t *testing.T) {
+	const racks = 12
+	var cores, nodes []string
+	for i := range racks {
+		cores, nodes = append(cores, "2"), append(nodes, fmt.Sprintf("a%d-0", i), fmt.Sprintf("a%d-1", i))
+	}
+	low := in("default", "low", run(gangOf("low", 0, 2*racks, "2"), nodes...))
+	w := newBusy(t, racksOf("a", cores...), low)
+	w.planner.Domains = fabric{}
+	job := w.job(in("default", "high", dividedBy(gangOf("g", 2*racks, 2*racks, "2", inParts("w", 2)), by("w", 2, racks, 1))))
+	st := w.evict(t, w.policies(t, tiers("preempt", preempting), queue("default", 1)), config.Preempt, job)
+	if len(st.Placements) != 2*racks || len(st.Victims) != 2*racks {
+		t.Errorf("%d victims for %d tasks, want %d: %s", len(st.Victims), len(st.Placements), 2*racks, st.Why)
+	}
+}
+
+// TestAFullQueueIsNoMatterOfOneSubGroup: a smaller one may do, though there is no room in the queue for the first.
+func TestAFullQueueIsNoMatterOfOneSubGroup(t *testing.T) {
+	spec := dividedBy(gangOf("g", 0, 6, "1", func(i int, p *corev1.Pod) {
+		p.Labels["role"], p.Labels["part"] = map[bool]string{true: "big", false: "small"}[i < 4], "0"
+	}), by("big", 4, 0, 0), by("small", 2, 0, 0))
+	w := newFixture(t, racksOf("a", "8"), nil)
+	r := asking(w.job(spec))
+	r.Budget = func() gang.Budget { return &allowance{Budget: &policy.Budget{}, left: 3} }
+	plan, err := w.planner.Plan(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Placements) != 2 {
+		t.Errorf("%d tasks are placed, want those of the small one: %s", len(plan.Placements), plan.Reason.Message)
 	}
 }

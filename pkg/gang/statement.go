@@ -218,6 +218,24 @@ type evictor struct {
 	kept    map[string]int
 	counted map[types.UID]bool
 	scanned int
+	// parts are the tasks of each subgroup of jobs that were looked at.
+	parts map[model.JobKey]map[model.SubGroupID][]*model.Task
+}
+
+// partOf are the tasks of the subgroup that a victim is in.
+func (e *evictor) partOf(v model.Victim) []*model.Task {
+	parts := e.parts[v.Job.Key]
+	if parts == nil {
+		parts = map[model.SubGroupID][]*model.Task{}
+		for _, t := range v.Job.Tasks {
+			if id, ok := v.Job.SubGroupOf(t); ok {
+				parts[id] = append(parts[id], t)
+			}
+		}
+		e.parts[v.Job.Key] = parts
+	}
+	id, _ := v.Job.SubGroupOf(v.Task)
+	return parts[id]
 }
 
 // unit is victims that go together or stay together: one task, all that is left of a subgroup, or all that a job has left.
@@ -237,6 +255,7 @@ func newEvictor(a *attempt, s Search) *evictor {
 	return &evictor{
 		attempt: a, search: s, trial: s.Trial, gone: map[types.UID]bool{}, seen: map[int]bool{},
 		nodes: map[*class]*evictionNodes{}, kept: map[string]int{}, counted: map[types.UID]bool{},
+		parts: map[model.JobKey]map[model.SubGroupID][]*model.Task{},
 	}
 }
 

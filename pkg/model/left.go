@@ -20,6 +20,10 @@ type Left struct {
 	group     *Group
 	subGroups []subGroupLeft
 	policies  []int
+	// index finds a subgroup. Wholes counts those that are whole, by policy, torn those that were and have lost a part.
+	index  map[SubGroupID]int
+	wholes []int
+	torn   int
 }
 
 // roleLeft is what is left of a role that has a minimum.
@@ -33,9 +37,13 @@ type subGroupLeft struct {
 	id SubGroupID
 	// ready tasks count toward its size, placed ones are on nodes.
 	ready, placed, size int
-	// whole: it was with nobody gone.
-	whole bool
+	// complete: it was whole with nobody gone.
+	complete bool
 }
+
+// whole reports whether it has all of its tasks, torn whether it had, and has lost a part of them.
+func (s *subGroupLeft) whole() bool { return s.ready >= s.size }
+func (s *subGroupLeft) torn() bool  { return s.complete && !s.whole() && s.placed > 0 }
 
 // Lack is below which minimum a job would fall.
 type Lack uint8
@@ -75,15 +83,17 @@ func (l *Left) addSubGroups(j *Job) {
 	if j.Group == nil || len(j.Group.SubGroups) == 0 {
 		return
 	}
-	l.group = j.Group
+	l.group, l.index, l.wholes = j.Group, make(map[SubGroupID]int, len(j.SubGroups)), make([]int, len(j.Group.SubGroups))
 	for i := range j.Group.SubGroups {
 		l.policies = append(l.policies, j.Group.SubGroups[i].Min)
 	}
 	for i := range j.SubGroups {
 		c := &j.SubGroups[i]
 		s := subGroupLeft{id: c.ID, ready: c.Ready(), size: j.Group.SubGroups[c.ID.Policy].Size}
-		s.placed, s.whole = s.ready-c.ByStatus[Succeeded], s.ready >= s.size
+		s.placed, s.complete = s.ready-c.ByStatus[Succeeded], s.ready >= s.size
+		l.index[c.ID] = len(l.subGroups)
 		l.subGroups = append(l.subGroups, s)
+		l.tally(&s, 1)
 	}
 }
 
@@ -96,12 +106,20 @@ func (l *Left) subGroupOf(t *Task) *subGroupLeft {
 	if !ok {
 		return nil
 	}
-	for i := range l.subGroups {
-		if l.subGroups[i].id == id {
-			return &l.subGroups[i]
-		}
+	if i, known := l.index[id]; known {
+		return &l.subGroups[i]
 	}
 	return nil
+}
+
+// tally counts a subgroup n times.
+func (l *Left) tally(s *subGroupLeft, n int) {
+	if s.whole() {
+		l.wholes[s.id.Policy] += n
+	}
+	if s.torn() {
+		l.torn += n
+	}
 }
 
 // Count counts n tasks like this one as back; as gone, if n is negative.
@@ -114,8 +132,10 @@ func (l *Left) Count(t *Task, n int) {
 		}
 	}
 	if s := l.subGroupOf(t); s != nil {
+		l.tally(s, -1)
 		s.ready += n
 		s.placed += n
+		l.tally(s, 1)
 	}
 }
 
@@ -138,27 +158,22 @@ func (l *Left) Without(t *Task, more int) Lack {
 	return l.withoutSubGroup(l.subGroupOf(t), more)
 }
 
-// withoutSubGroup says what the subgroups would lack without so many more tasks of one of them.
+// withoutSubGroup says what the subgroups would lack without so many more tasks of one of them; nil for tasks in none.
 func (l *Left) withoutSubGroup(loser *subGroupLeft, more int) Lack {
-	whole := make([]int, len(l.policies))
-	torn := false
-	for i := range l.subGroups {
-		s := l.subGroups[i]
-		if loser == &l.subGroups[i] {
-			s.ready -= more
-			s.placed -= more
-		}
-		if s.ready >= s.size {
-			whole[s.id.Policy]++
-		}
-		torn = torn || s.whole && s.ready < s.size && s.placed > 0
+	if loser != nil {
+		l.tally(loser, -1)
+		defer l.tally(loser, 1)
+		then := *loser
+		then.ready, then.placed = then.ready-more, then.placed-more
+		l.tally(&then, 1)
+		defer l.tally(&then, -1)
 	}
-	for i, n := range whole {
+	for i, n := range l.wholes {
 		if n < l.policies[i] {
 			return LacksSubGroups
 		}
 	}
-	if torn {
+	if l.torn > 0 {
 		return LacksPart
 	}
 	return LacksNothing

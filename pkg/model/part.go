@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Part is a subgroup of a job as a job of its own, with the subgroup's size as its minimum, or what is left when all subgroups are taken off.
@@ -104,4 +106,19 @@ func (p Part) Needing(tasks int, roles map[string]int) *Job {
 	group.MinMember = max(group.MinMember, group.roleTotal())
 	part.Group = &group
 	return &part
+}
+
+// With returns the part with some of its tasks on nodes.
+func (p Part) With(nodes map[types.UID]string) Part {
+	job := p.Job.part(nil)
+	job.Group = p.Job.Group
+	for _, t := range p.Job.Tasks {
+		if node := nodes[t.UID]; node != "" {
+			t = t.with(Allocated, node)
+		}
+		job.Tasks = append(job.Tasks, t)
+		job.put(t, 1)
+	}
+	p.Job = job
+	return p
 }

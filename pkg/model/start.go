@@ -133,7 +133,7 @@ func (j *Job) shortOf(ready func(*Counts) int) bool {
 		}
 	}
 	for i, n := range j.wholeSubGroups(ready) {
-		if p := &j.Group.SubGroups[i]; n < min(j.Start.SubGroups[p.Name], p.Min) {
+		if p := &j.Group.SubGroups[i]; n < min(j.Start.SubGroups[p.startKey()], p.Min) {
 			return true
 		}
 	}

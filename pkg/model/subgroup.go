@@ -6,6 +6,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
@@ -40,9 +41,16 @@ func (p *SubGroupPolicy) equal(o *SubGroupPolicy) bool {
 
 func (p *SubGroupPolicy) selector() string {
 	if p.Selector == nil {
-		return ""
+		return "none"
 	}
 	return p.Selector.String()
+}
+
+// startKey names the policy in what a gang started with: one that makes other subgroups by now has another key.
+func (p *SubGroupPolicy) startKey() string {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s\x00%q", p.selector(), p.Keys)
+	return fmt.Sprintf("%s/%d/%08x", p.Name, p.Size, h.Sum32())
 }
 
 // SubGroupID tells the subgroups of a job apart.
@@ -198,7 +206,7 @@ func (j *Job) hasSubGroups(counted func(*Counts) int) bool {
 	return true
 }
 
-// subGroupMins are how many subgroups of each policy the gang starts with, by the policy's name; nil when none has a minimum.
+// subGroupMins are how many subgroups of each policy the gang starts with, by the policy's key; nil when none has a minimum.
 func (j *Job) subGroupMins() map[string]int {
 	if j.Group == nil {
 		return nil
@@ -209,7 +217,7 @@ func (j *Job) subGroupMins() map[string]int {
 			if mins == nil {
 				mins = map[string]int{}
 			}
-			mins[p.Name] = p.Min
+			mins[p.startKey()] = p.Min
 		}
 	}
 	return mins
@@ -221,7 +229,7 @@ func (j *Job) missingSubGroups(lost bool) (missing []int, tasks int) {
 		p := &j.Group.SubGroups[i]
 		least := p.Min
 		if lost {
-			least = min(least, j.Start.SubGroups[p.Name])
+			least = min(least, j.Start.SubGroups[p.startKey()])
 		}
 		if n >= least {
 			continue
@@ -255,7 +263,8 @@ func (j *Job) cheapest(policy, n int) int {
 	return tasks
 }
 
-// nextStep is the least number of tasks by which a job that has started grows: one, unless all that wait are of subgroups that are not whole.
+// nextStep is the least number of tasks by which a job grows that has started, or that is completed piecemeal: one, unless all that wait are of
+// subgroups that are not whole, or not begun.
 func (j *Job) nextStep() int {
 	inSubGroups, least := 0, 0
 	for i := range j.SubGroups {
@@ -263,6 +272,8 @@ func (j *Job) nextStep() int {
 		inSubGroups += c.Placeable()
 		switch need := j.Lacks(c); {
 		case c.Placeable() == 0:
+		case j.Piecemeal && c.Ready() > 0:
+			return 1
 		case need <= 1:
 			return 1
 		case need <= c.Placeable() && (least == 0 || need < least):

@@ -224,8 +224,15 @@ func TestSubGroupsAreCountedAsThePodsAre(t *testing.T) {
 				}
 			case "group":
 				group = &model.Group{UID: "g", MinMember: 1, SubGroups: []model.SubGroupPolicy{workers(rapid.IntRange(1, 3).Draw(rt, "size"), 0)}}
-				if rapid.Bool().Draw(rt, "plain") {
+				switch policy := &group.SubGroups[0]; rapid.SampledFrom([]string{"as it is", "none", "unreadable", "all", "by role"}).Draw(rt, "policy") {
+				case "none":
 					group.SubGroups = nil
+				case "unreadable":
+					policy.Selector = nil
+				case "all":
+					policy.Selector = labels.Everything()
+				case "by role":
+					policy.Keys = []string{"role"}
 				}
 				s.UpsertGroup(train, group)
 			case "no group":
@@ -267,13 +274,18 @@ func TestAStartWithSubGroupsIsRead(t *testing.T) {
 // TestASubGroupThatIsLostBreaksItsGang, unless the gang was started with fewer.
 func TestASubGroupThatIsLostBreaksItsGang(t *testing.T) {
 	s, job := divided(&model.Group{UID: "g", MinMember: 4, SubGroups: []model.SubGroupPolicy{workers(4, 2)}}, map[string]int{"0": 4, "1": 4}, "0", "1")
-	if job.Partial() || job.Start.SubGroups["w"] != 2 {
+	if job.Partial() || len(job.Start.SubGroups) != 1 {
 		t.Fatalf("a whole gang is partial (%v), or did not start with two subgroups: %+v", job.Partial(), job.Start)
 	}
 	s.UpsertGroup(train, &model.Group{UID: "g", MinMember: 4, SubGroups: []model.SubGroupPolicy{workers(4, 3)}})
 	if job := s.Job(train); job.Partial() || job.Started() {
 		t.Errorf("with a minimum that was raised it is partial (%v) or has started (%v)", job.Partial(), job.Started())
 	}
+	s.UpsertGroup(train, &model.Group{UID: "g", MinMember: 4, SubGroups: []model.SubGroupPolicy{workers(5, 2)}})
+	if job := s.Job(train); job.Partial() {
+		t.Error("with a size that was raised it is partial")
+	}
+	s.UpsertGroup(train, &model.Group{UID: "g", MinMember: 4, SubGroups: []model.SubGroupPolicy{workers(4, 2)}})
 	s.DeletePod(job.Tasks[0].UID)
 	if job := s.Job(train); !job.Partial() {
 		t.Error("with a subgroup less it is not partial")

@@ -146,8 +146,10 @@ func (tdm) starving(job *model.Job) bool {
 }
 
 // starving: too few tasks of the job have nodes, or room kept for them on one, for its minimum. As in Volcano the
-// minimums of roles do not count.
-func (gang) starving(job *model.Job) bool { return job.Counts.Ready()+job.Counts.Nominated < job.Min() }
+// minimums of roles do not count; those of subgroups do, as long as no room is kept for any.
+func (gang) starving(job *model.Job) bool {
+	return job.Counts.Ready()+job.Counts.Nominated < job.Min() || job.Counts.Nominated == 0 && len(job.Requirement().SubGroups) > 0
+}
 
 // starving: the job has tasks that could be placed, and for which no room is kept. In Volcano failed tasks, and those
 // behind scheduling gates, have a job starve too, which no eviction ends.
