@@ -361,13 +361,13 @@ func TestDividedGangsStartWhereTheyFit(t *testing.T) {
 		},
 		"a role that has a minimum": {shapes: racksOf("a", "8"), job: roles, want: 4},
 		"in a spine that has racks": {
-			shapes: slices.Concat(nodeShapes{{prefix: "0", count: 1, cpu: "8", memory: "64Gi", labels: map[string]string{"spine": "0"}}}, racksOf("a", "4")),
+			shapes: slices.Concat(nodeShapes{{prefix: "0", count: 1, cpu: "8", memory: "64Gi", labels: map[string]string{"spine": "0"}}}, racksOf("a", "2", "2")),
 			job: func() gangSpec {
-				g := dividedBy(gangOf("g", 4, 4, "1", inParts("w", 4)), by("w", 4, 1, 1))
+				g := dividedBy(gangOf("g", 8, 8, "1", inParts("w", 4)), by("w", 4, 2, 1))
 				g.group.Topology = &model.NetworkTopology{Hard: true, HighestTier: 2}
 				return g
 			}(),
-			want: 4,
+			want: 8,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
