@@ -115,6 +115,43 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
+// BenchmarkNextBesideAStrictQueue measures the same beside a strict queue, of which so many jobs, no two of them alike, wait for a first one that
+// has no room.
+func BenchmarkNextBesideAStrictQueue(b *testing.B) {
+	for _, behind := range []int{0, 500, 5000} {
+		b.Run(fmt.Sprintf("behind=%d", behind), func(b *testing.B) {
+			d := crowd(b, 1000, config.TierPlugin{Name: config.PluginProportion})
+			state := d.cfg.State
+			state.UpsertQueue(&model.Queue{Name: "strict", Weight: 1, FIFO: true})
+			for i := range behind + 1 {
+				name := fmt.Sprintf("strict-%d", i)
+				state.UpsertPod(&corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{
+						Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
+						Annotations: map[string]string{model.QueueAnnotation: "strict"},
+					},
+					Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
+						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *resource.NewMilliQuantity(int64(1000+i), resource.DecimalSI)}},
+					}}},
+				})
+			}
+			d.waits.takeIn()
+			first := d.lots.first("strict").lot
+			d.lots.park(first, model.Reason{Kind: model.NotEnoughResources, FromNodes: true}, false)
+			for d.lots.backlog.lines[lineKey{queue: "strict"}].at >= 0 {
+				// Each is looked at once.
+				d.selection.try(d.lots.backlog.first(d.lots.backlog.lines[lineKey{queue: "strict"}]), state.Totals(), false)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if d.selection.next() == nil {
+					b.Fatal("nobody gets a turn")
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkTurn measures what the end of a turn costs between two plans: a job was placed, the accounts follow, and the
 // next one is chosen.
 func BenchmarkTurn(b *testing.B) {

@@ -15,9 +15,37 @@ func (l limits) strict(queue string) bool {
 	return q != nil && q.Spec != nil && q.Spec.FIFO
 }
 
+// strictQueues are the queues whose jobs start one after the other, as far as somebody in them waits. A queue in which nothing changed costs
+// the turns of others nothing.
+type strictQueues struct {
+	// behind are the lots that wait for another job of their queue to start first, by queue. A lot that something else has woken since stays
+	// until the queue is looked at.
+	behind map[string]lotSet
+	// firsts are the jobs that are to start next, as long as nothing changes in their queues. Stirred are those in which something has.
+	firsts  map[string]*waiting
+	stirred map[string]bool
+}
+
+func newStrictQueues() strictQueues {
+	return strictQueues{behind: map[string]lotSet{}, firsts: map[string]*waiting{}, stirred: map[string]bool{}}
+}
+
+// stir notes that a job came to a queue, left it, or changed.
+func (q *strictQueues) stir(queue string) {
+	if len(q.firsts) > 0 {
+		delete(q.firsts, queue)
+	}
+	if len(q.behind[queue]) > 0 {
+		q.stirred[queue] = true
+	}
+}
+
 // first is the job of a queue that is to start next: the first that was let in and has not started; nil when there is none. What a job asks for
 // beyond its minimum holds nobody up.
 func (s *lots) first(queue string) *waiting {
+	if first, known := s.strict.firsts[queue]; known {
+		return first
+	}
 	var first *waiting
 	earlier := func(w *waiting) bool { return first == nil || compareJobs(s.cfg.Policies, w, first) < 0 }
 	for _, l := range s.backlog.lots {
@@ -34,6 +62,7 @@ func (s *lots) first(queue string) *waiting {
 			}
 		}
 	}
+	s.strict.firsts[queue] = first
 	return first
 }
 
@@ -56,35 +85,35 @@ func (s *lots) queueUp(l *lot, ahead *waiting) {
 		ahead.job.Key, l.key.queue)}
 	s.cfg.Recorder.Parked(reason.Kind)
 	s.backlog.setAside(l, parked, 0, s.cfg.Clock.Now())
-	l.behind, l.checks, s.queuing = true, 0, true
+	l.behind, l.checks = true, 0
+	if s.strict.behind[l.key.queue] == nil {
+		s.strict.behind[l.key.queue] = lotSet{}
+	}
+	s.strict.behind[l.key.queue][l] = true
 	s.give(l, reason)
 	s.lookout.expect(l)
 }
 
 // moveUp lets lots have turns ahead of which nobody is any more.
 func (s *lots) moveUp() {
-	if !s.queuing {
-		return
-	}
-	s.queuing = false
-	var free []*lot
-	firsts := map[string]*waiting{}
-	for l := range s.backlog.aside[parked] {
-		if !l.behind {
+	for queue, behind := range s.strict.behind {
+		if !s.strict.stirred[queue] && s.limits.strict(queue) {
 			continue
 		}
-		queue := l.key.queue
-		if _, known := firsts[queue]; !known && s.limits.strict(queue) {
-			firsts[queue] = s.first(queue)
+		delete(s.strict.stirred, queue)
+		for l := range behind {
+			waits := l.behind && l.stage == parked
+			if waits && s.ahead(l) != nil {
+				continue
+			}
+			delete(behind, l)
+			if waits {
+				l.behind = false
+				s.backlog.wake(l, true)
+			}
 		}
-		if first := firsts[queue]; first == nil || !l.key.guest && compareJobs(s.cfg.Policies, l.best(), first) <= 0 {
-			free = append(free, l)
-		} else {
-			s.queuing = true
+		if len(behind) == 0 {
+			delete(s.strict.behind, queue)
 		}
-	}
-	for _, l := range free {
-		l.behind = false
-		s.backlog.wake(l, true)
 	}
 }

@@ -4,9 +4,12 @@
 package dispatch_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
@@ -15,6 +18,15 @@ import (
 // strictly has the default queue let its jobs start one after the other, or any.
 func (d *fixture) strictly(fifo bool) {
 	d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, FIFO: fifo})
+}
+
+// firstInLine makes the default queue strict, and has a first job that finds no room.
+func (d *fixture) firstInLine() {
+	d.strictly(true)
+	d.submit("first", 2, 9, "5")
+	d.want("first-0")
+	d.refuse("first-0", dispatch.Refusal{Reason: noRoom})
+	d.want()
 }
 
 // withdraw deletes a job with its pods.
@@ -43,11 +55,7 @@ func TestJobsOfAStrictQueueStartOneAfterTheOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newFixture(t)
-				d.strictly(true)
-				d.submit("first", 2, 9, "5")
-				d.want("first-0")
-				d.refuse("first-0", dispatch.Refusal{Reason: noRoom})
-				d.want()
+				d.firstInLine()
 				d.submit("later", 1, 1, "1")
 				d.want()
 				if got := d.last("later").Kind; got != model.NotFirst {
@@ -91,11 +99,35 @@ func TestWhoHasStartedHoldsNobodyUp(t *testing.T) {
 func TestAStrictQueueGoesByTheOrderOfJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t)
-		d.strictly(true)
-		d.submit("first", 2, 9, "5")
-		d.want("first-0")
-		d.refuse("first-0", dispatch.Refusal{Reason: noRoom})
+		d.firstInLine()
 		d.submit("older", 1, 99, "1")
 		d.want("older-0")
+	})
+}
+
+// TestManyBehindAFirstJobAreLookedAtOnce, and again when it is gone: not whenever something happens in another queue.
+func TestManyBehindAFirstJobAreLookedAtOnce(t *testing.T) {
+	const many = 50
+	synctest.Test(t, func(t *testing.T) {
+		d := newFixture(t)
+		d.state.UpsertQueue(&model.Queue{Name: "other"})
+		d.firstInLine()
+		before := d.parked(model.NotFirst)
+		for i := range many {
+			d.submit(fmt.Sprintf("later-%d", i), 1, 1, fmt.Sprintf("%dm", 100+i))
+		}
+		d.want()
+		for i := range 5 {
+			name := fmt.Sprintf("other-%d", i)
+			d.group(name, "other", 1, 1, nil)
+			d.pods(name, 1, "100m")
+			d.want(types.UID(name + "-0"))
+			d.plan(types.UID(name + "-0"))
+			d.place(types.UID(name + "-0"))
+		}
+		d.want()
+		if n := d.parked(model.NotFirst) - before; n != many {
+			t.Errorf("%d jobs were looked at %d times", many, n)
+		}
 	})
 }

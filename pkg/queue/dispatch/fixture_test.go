@@ -46,6 +46,8 @@ type fixture struct {
 	released, warned, whole []string
 	// elsewhere are pods that are not in the scheduling queue, with the plugin that keeps them out, if one does.
 	elsewhere map[types.UID]string
+	// parks counts how often lots were set aside, by reason.
+	parks map[model.ReasonKind]int
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
 	hasty bool
 }
@@ -92,7 +94,7 @@ func newFixtureWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 func newStandby(t *testing.T) *fixture { return newStandbyWith(t, plain()) }
 
 func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy.Extension) *fixture {
-	d := &fixture{t: t, began: time.Now(), state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}}
+	d := &fixture{t: t, began: time.Now(), state: model.NewState(), reasons: map[model.JobKey][]model.Reason{}, settled: map[types.UID]bool{}, elsewhere: map[types.UID]string{}, parks: map[model.ReasonKind]int{}}
 	d.state.AddScheduler("volcano")
 	d.Dispatcher = dispatch.New(dispatch.Config{
 		State: d.state,
@@ -122,7 +124,7 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 			}
 			d.warned = append(d.warned, fmt.Sprintf("%s %s %s of %s", b.Job.Name, b.How, b.Lasted, b.After))
 		},
-		Recorder: metrics.Recorder{},
+		Recorder: recorder{fixture: d},
 		Activate: func(pods []*corev1.Pod) (elsewhere []dispatch.Standing) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -155,6 +157,26 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 	d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue})
 	d.addNode("node-0", "8")
 	return d
+}
+
+// recorder counts for its fixture, too.
+type recorder struct {
+	metrics.Recorder
+	fixture *fixture
+}
+
+func (r recorder) Parked(reason model.ReasonKind) {
+	r.Recorder.Parked(reason)
+	r.fixture.mu.Lock()
+	defer r.fixture.mu.Unlock()
+	r.fixture.parks[reason]++
+}
+
+// parked is how often lots were set aside for a reason.
+func (d *fixture) parked(reason model.ReasonKind) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.parks[reason]
 }
 
 // take waits until everything is quiet and returns the pods activated since the last call, sorted.

@@ -23,14 +23,13 @@ type lots struct {
 	newVictims newVictims
 	// loosened is the accounts' count of room in queues as of when the lots that wait for it were last looked at.
 	loosened uint64
-	// queuing: some lots wait for others of their queues to start first.
-	queuing bool
+	strict   strictQueues
 }
 
 func newLots(cfg *Config, outbox *outbox) *lots {
 	return &lots{
 		cfg: cfg, outbox: outbox, limits: limits{cfg}, backlog: newBacklog(cfg.Policies), rooms: newRooms(cfg.State, cfg.Checks),
-		stalls: stalls{cfg: cfg},
+		stalls: stalls{cfg: cfg}, strict: newStrictQueues(),
 	}
 }
 
@@ -41,6 +40,7 @@ func (s *lots) reset() {
 	s.rooms.reset(s.cfg.Checks)
 	s.lookout.events, s.lookout.unindexed = 0, false
 	s.loosened, s.newVictims.loosened = 0, 0
+	s.strict = newStrictQueues()
 }
 
 // of is the lot for which a turn is, or was, planned; nil before that, and if it is gone.
@@ -62,6 +62,7 @@ func (s *lots) join(w *waiting) {
 	if w.lot != nil && w.lot.key != key {
 		s.leave(w)
 	}
+	s.strict.stir(key.queue)
 	if l := s.backlog.put(w, key); l.stage != ready && !key.guest {
 		s.tell(w, l.reason)
 	}
@@ -72,7 +73,10 @@ func (s *lots) leave(w *waiting) {
 	if w.lot == nil {
 		return
 	}
+	queue := w.lot.key.queue
+	s.strict.stir(queue)
 	if gone := s.backlog.remove(w); gone != nil {
+		delete(s.strict.behind[queue], gone)
 		s.rooms.unfollow(gone)
 	}
 }
