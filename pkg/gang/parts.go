@@ -18,7 +18,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// decided is what a turn has decided for some parts of its job before it looks at the others.
+// decided is the outcome for the parts of a job that were looked at so far.
 type decided struct {
 	placed  []Placement
 	victims []model.Victim
@@ -29,7 +29,7 @@ type decided struct {
 	overlay *overlay
 }
 
-// taken is what other parts took of nodes, less what their victims leave.
+// taken is, by node, what these parts will take, less what their victims will leave.
 func (d *decided) taken() map[string]resource.Vector {
 	taken := map[string]resource.Vector{}
 	add := func(node string, v resource.Vector, n int64) {
@@ -131,7 +131,7 @@ func assemble(r Request, byLabels bool) *assembly {
 	return s
 }
 
-// need is what a divided job still has to place.
+// need counts down what a divided job has to place yet.
 type need struct {
 	// step: anything that can be placed will do. Placed: something was.
 	step      bool
@@ -162,7 +162,7 @@ func (n *need) ofRoles() bool {
 	return false
 }
 
-// within is what is needed of the roles, as far as a part has tasks of them, and how many tasks that are.
+// within returns how many tasks of each role are needed that a part has, and how many that are in all.
 func (n *need) within(part *model.Job) (roles map[string]int, tasks int) {
 	for role, k := range n.roles {
 		c := part.Role(role)

@@ -167,7 +167,7 @@ type attempt struct {
 	// job is the one whose tasks are placed: that of the turn, then its followers.
 	job    *model.Job
 	budget Budget
-	// before is what was decided for other parts of the job; nil where there are none.
+	// before is the outcome for the job's parts so far; nil where the job is planned as one.
 	before *decided
 	// later: the budget is looked at in the end.
 	later   bool

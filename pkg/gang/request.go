@@ -67,6 +67,6 @@ type Request struct {
 	// Followers are other jobs of the queue, of one task each, that are placed along once the job is: in order, until one finds no room.
 	Followers []*model.Job
 
-	// before is what was decided for other parts of the job; nil where the job is planned as one.
+	// before is the outcome for the job's parts so far; nil where the job is planned as one.
 	before *decided
 }
