@@ -184,6 +184,10 @@ func TestSubGroupsArePlacedWholeAndNearEachOther(t *testing.T) {
 			}), by("w", 4, 1, 1)),
 			want: "0: a0, : a1",
 		},
+		"more than its subgroups have pods for": {
+			shapes: racksOf("a", "8"), job: dividedBy(gangOf("g", 6, 6, "1", inParts("w", 4)), by("w", 4, 0, 1)),
+			reason: "the pods of its subgroups that could be placed do not make up its minimum: create the missing ones",
+		},
 		"less than the minimum": {
 			shapes: racksOf("a", "2"), job: dividedBy(gangOf("g", 5, 5, "1", func(i int, p *corev1.Pod) {
 				if i > 0 {

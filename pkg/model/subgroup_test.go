@@ -107,6 +107,17 @@ func TestWhatADividedJobNeeds(t *testing.T) {
 	}
 }
 
+// TestAPolicyThatCannotBeMeantKeepsItsGangWaiting, and says what to change.
+func TestAPolicyThatCannotBeMeantKeepsItsGangWaiting(t *testing.T) {
+	bad := workers(4, 1)
+	bad.Selector, bad.Problem = nil, "spec.subGroupPolicy[0].labelSelector cannot be read: correct it"
+	_, job := divided(&model.Group{UID: "g", MinMember: 4, SubGroups: []model.SubGroupPolicy{bad}}, nil, "0")
+	want := model.Reason{Kind: model.InvalidPodGroup, Subject: "spec.subGroupPolicy", Message: bad.Problem}
+	if got := job.Blocked(); got != want {
+		t.Errorf("blocked by %+v, want %+v", got, want)
+	}
+}
+
 func TestWhichSubGroupAPodIsIn(t *testing.T) {
 	policies := []model.SubGroupPolicy{
 		{Name: "all", Size: 1, Selector: labels.SelectorFromSet(labels.Set{"role": "all"})},

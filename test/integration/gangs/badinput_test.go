@@ -54,6 +54,12 @@ func TestBadInputHurtsNobodyElse(t *testing.T) {
 	e.Create(t, env.Gang{Name: "above", Min: 5, Size: 3, CPU: "1"})
 	e.Create(t, env.Gang{Name: "negative", Min: -1, Size: 2, CPU: "1"})
 	e.Create(t, env.Gang{Name: "negrole", Min: 2, Size: 2, CPU: "1", Roles: map[string]int32{"worker": -2}, Pod: role("worker")})
+	e.Create(t, env.Gang{Name: "mistyped", Min: 2, Size: 2, CPU: "1", Group: func(g *volcano.PodGroup) {
+		near := metav1.LabelSelectorRequirement{Key: "part", Operator: "Near"}
+		g.Spec.SubGroupPolicy = []volcano.SubGroupPolicySpec{{
+			Name: "parts", SubGroupSize: new(int32(1)), LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{near}},
+		}}
+	}})
 	e.Create(t, env.Gang{Name: "zero", Min: 0, Size: 3, CPU: "1"})
 	e.Create(t, env.Gang{Name: "noqueue", Min: 2, Size: 2, CPU: "1", Queue: "missing"})
 	e.Create(t, env.Gang{Name: "norole", Min: 3, Size: 3, CPU: "1", Roles: map[string]int32{"master": 1, "worker": 2}, Pod: role("worker")})
@@ -79,6 +85,7 @@ func TestBadInputHurtsNobodyElse(t *testing.T) {
 	env.Eventually(t, within, e.AllBound(t, "zero", 3))
 	env.Eventually(t, within, e.AllBound(t, "malformed", 2))
 	env.Eventually(t, within, e.Waits(t, "negrole", model.InvalidPodGroup))
+	env.Eventually(t, within, e.Waits(t, "mistyped", model.InvalidPodGroup))
 	env.Eventually(t, within, func() string {
 		events, err := e.Kube.CoreV1().Events(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=MalformedAnnotation"})
 		if err != nil || len(events.Items) != 2 {
