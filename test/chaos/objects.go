@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -126,12 +127,8 @@ func (s *stage) eachNode(ctx context.Context, do func(node string) error) error 
 
 // createUrgent makes the priority class of gangs for which others are evicted.
 func (s *stage) createUrgent(ctx context.Context) error {
-	_, err := s.kube.SchedulingV1().PriorityClasses().Create(ctx,
-		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgent}, Value: 1000}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("creating a priority class: %w", err)
-	}
-	return nil
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgent}, Value: 1000}
+	return localcluster.CreatePriorityClass(ctx, s.kube, class)
 }
 
 // clear removes the gangs and others, and returns when their pods are gone.

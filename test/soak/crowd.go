@@ -21,6 +21,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
+	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/test/soak/monitor"
 )
 
@@ -83,8 +84,8 @@ func newWorld(ctx context.Context, s *stage, o options, m *monitor.Monitor) (*wo
 		}
 	}
 	for _, c := range priorityClasses() {
-		if _, err := s.kube.SchedulingV1().PriorityClasses().Create(ctx, c, metav1.CreateOptions{}); err != nil {
-			return nil, fmt.Errorf("creating priority class %s: %w", c.Name, err)
+		if err := localcluster.CreatePriorityClass(ctx, s.kube, c); err != nil {
+			return nil, err
 		}
 	}
 	for range requests {

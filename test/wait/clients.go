@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
+
+	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 )
 
 // creators is how many requests are in flight while many objects are made.
@@ -84,7 +86,7 @@ func (c clients) putOne(ctx context.Context, object runtime.Object) (err error) 
 			_, err = c.kube.CoreV1().ResourceQuotas(o.Namespace).UpdateStatus(ctx, made, metav1.UpdateOptions{})
 		}
 	case *schedulingv1.PriorityClass:
-		_, err = c.kube.SchedulingV1().PriorityClasses().Create(ctx, o, create)
+		err = localcluster.CreatePriorityClass(ctx, c.kube, o)
 	case *resourcev1.DeviceClass:
 		_, err = c.kube.ResourceV1().DeviceClasses().Create(ctx, o, create)
 	case *resourcev1.ResourceClaim:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -140,5 +141,14 @@ func (e *Env) DeletePods(ctx context.Context, t *testing.T, pods ...*corev1.Pod)
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// PriorityClass creates a priority class unless it is there, and returns when pods may name it.
+func (e *Env) PriorityClass(t *testing.T, name string, value int32) {
+	t.Helper()
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
+	if err := localcluster.CreatePriorityClass(t.Context(), e.Kube, class); err != nil {
+		t.Fatal(err)
 	}
 }

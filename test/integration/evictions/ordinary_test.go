@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/caldera-scheduler/caldera/test/integration/env"
@@ -20,12 +18,7 @@ import (
 func (s *scene) ordinary(name, node, cores, class string, value int32) {
 	s.t.Helper()
 	if class != "" {
-		_, err := s.Kube.SchedulingV1().PriorityClasses().Create(s.t.Context(), &schedulingv1.PriorityClass{
-			ObjectMeta: metav1.ObjectMeta{Name: class}, Value: value,
-		}, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			s.t.Fatal(err)
-		}
+		s.PriorityClass(s.t, class, value)
 	}
 	p := env.Pod(name, cores)
 	p.Spec.SchedulerName, p.Spec.PriorityClassName, p.Spec.NodeName = corev1.DefaultSchedulerName, class, node

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -19,12 +17,7 @@ import (
 // ranked gives a job the priority of a class, which is created if need be.
 func (s *scene) ranked(class string, value int32, g env.Gang) env.Gang {
 	s.t.Helper()
-	_, err := s.Kube.SchedulingV1().PriorityClasses().Create(s.t.Context(), &schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: class}, Value: value,
-	}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		s.t.Fatal(err)
-	}
+	s.PriorityClass(s.t, class, value)
 	pod := g.Pod
 	g.Group = func(group *volcano.PodGroup) { group.Spec.PriorityClassName = class }
 	g.Pod = func(i int, p *corev1.Pod) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -79,10 +78,8 @@ func TestAGangThatLostMembersYields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
-			urgent := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}
-			if _, err := e.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), urgent, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			const urgent = "urgent"
+			e.PriorityClass(t, urgent, 1000)
 			e.StartSchedulerWith(t, conf, env.Queues(func(args *config.BatchQueueArgs) {
 				args.BrokenTimeout.Duration, args.ReleaseLost = timeout, release
 			}))
@@ -93,8 +90,8 @@ func TestAGangThatLostMembersYields(t *testing.T) {
 			if !release {
 				e.Create(t, env.Gang{
 					Name: "taker", Min: 3, Size: 3, CPU: "1",
-					Pod:   func(_ int, p *corev1.Pod) { p.Spec.PriorityClassName = urgent.Name },
-					Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = urgent.Name },
+					Pod:   func(_ int, p *corev1.Pod) { p.Spec.PriorityClassName = urgent },
+					Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = urgent },
 				})
 			}
 			began := time.Now()

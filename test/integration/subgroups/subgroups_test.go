@@ -308,9 +308,7 @@ func TestSubGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := e.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), urgentClass, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	e.PriorityClass(t, urgentClass.Name, urgentClass.Value)
 	e.StartSchedulerBy(t, conf)
 	for _, x := range examples() {
 		t.Run(x.name, func(t *testing.T) { play(t, e, x) })

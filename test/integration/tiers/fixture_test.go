@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -52,10 +51,7 @@ func open(t *testing.T, o localcluster.Options) *fixture {
 	t.Helper()
 	t.Parallel()
 	s := &fixture{Env: env.New(t, o), t: t}
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgent}, Value: 1000}
-	if _, err := s.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s.PriorityClass(t, urgent, 1000)
 	return s
 }
 
