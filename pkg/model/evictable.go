@@ -149,7 +149,7 @@ func (j *Job) Supposing(status Status, tasks ...*Task) *Job {
 	c.Pending, c.Tasks = slices.Clone(j.Pending), slices.Clone(j.Tasks)
 	for _, t := range tasks {
 		then := t.with(status, "")
-		then.Gated, then.QueueGated = false, false
+		then.Gated, then.QueueGated, then.Claims = false, false, false
 		c.put(t, -1)
 		c.put(then, 1)
 		if i := slices.IndexFunc(c.Tasks, func(o *Task) bool { return o.UID == t.UID }); i >= 0 {

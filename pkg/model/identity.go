@@ -36,6 +36,9 @@ const (
 	TaskPriorityAnnotation = "volcano.sh/task-priority"
 	// QueueGate is the scheduling gate that Volcano's scheduler opens when the queue has room for the pod.
 	QueueGate = "scheduling.volcano.sh/queue-allocation-gate"
+	// QueueAdmittedAnnotation is written, as "true", when that gate is taken off: as long as the pod waits for a node, its queue keeps for it
+	// what it asks for. A scheduler that takes over reads it.
+	QueueAdmittedAnnotation = "caldera.dev/queue-admitted"
 	// DefaultQueue is the queue of jobs that name none.
 	DefaultQueue = "default"
 	// RootQueue is the parent of all queues.
@@ -165,6 +168,7 @@ func NewTask(pod *corev1.Pod) *Task {
 		Traits:     traitsOf(pod),
 		Gated:      len(pod.Spec.SchedulingGates) > 0,
 		QueueGated: len(pod.Spec.SchedulingGates) == 1 && pod.Spec.SchedulingGates[0].Name == QueueGate,
+		Claims:     len(pod.Spec.SchedulingGates) == 0 && pod.Annotations[QueueAdmittedAnnotation] == "true",
 		BestEffort: request.BestEffort(),
 		Created:    pod.CreationTimestamp.Time,
 	}

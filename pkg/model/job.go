@@ -126,6 +126,8 @@ type Counts struct {
 	PendingGated int
 	// PendingHeld tasks are those of PendingGated that a plugin keeps out of the scheduling queue.
 	PendingHeld int
+	// AtQueueGate are those of PendingGated that wait for their queue to let them through, LetThrough those whose gate is about to go.
+	AtQueueGate, LetThrough int
 	// ReleasingPlaced tasks are terminating on a node.
 	ReleasingPlaced int
 	// Nominated tasks are Pending, and room is kept for them until victims have left it (Volcano's Pipelined).
@@ -143,6 +145,11 @@ func (c *Counts) add(t *Task, n int) {
 	switch {
 	case t.Status == Pending && t.Gated:
 		c.PendingGated += n
+		if t.QueueGated {
+			c.AtQueueGate += n
+		} else if t.Claims {
+			c.LetThrough += n
+		}
 	case t.Status == Pending && t.BestEffort:
 		c.PendingBestEffort += n
 	case t.Status == Releasing && t.Node != "":
@@ -194,6 +201,8 @@ type Usage struct {
 	Requested resource.Vector
 	// Gated is what waiting tasks ask for that carry scheduling gates other than the queue gate alone.
 	Gated resource.Vector
+	// Claimed is what waiting tasks ask for that the queue has let through its gate, those left out for which room is kept.
+	Claimed resource.Vector
 }
 
 func (u *Usage) add(t *Task, n int64) {
@@ -205,9 +214,11 @@ func (u *Usage) add(t *Task, n int64) {
 		if t.Nominated != "" {
 			u.Allocated.AddTimes(t.Request, n)
 			u.Reserved.AddTimes(t.Request, n)
+		} else if t.Claims {
+			u.Claimed.AddTimes(t.Request, n)
 		}
 		u.Requested.AddTimes(t.Request, n)
-		if t.Gated && !t.QueueGated {
+		if t.Gated && !t.QueueGated && !t.Claims {
 			u.Gated.AddTimes(t.Request, n)
 		}
 	}
@@ -215,13 +226,15 @@ func (u *Usage) add(t *Task, n int64) {
 
 // clone returns a copy that shares nothing with u. The vectors lie in one array.
 func (u *Usage) clone() Usage {
-	all := make(resource.Vector, 0, len(u.Allocated)+len(u.Requested)+len(u.Gated)+len(u.Reserved))
+	all := make(resource.Vector, 0, len(u.Allocated)+len(u.Requested)+len(u.Gated)+len(u.Reserved)+len(u.Claimed))
 	part := func(v resource.Vector) resource.Vector {
 		from := len(all)
 		all = append(all, v...)
 		return all[from:len(all):len(all)]
 	}
-	return Usage{Allocated: part(u.Allocated), Requested: part(u.Requested), Gated: part(u.Gated), Reserved: part(u.Reserved)}
+	return Usage{
+		Allocated: part(u.Allocated), Requested: part(u.Requested), Gated: part(u.Gated), Reserved: part(u.Reserved), Claimed: part(u.Claimed),
+	}
 }
 
 // RoleCounts are the counts of one role of a job.
@@ -445,7 +458,7 @@ func (j *Job) Blocked() Reason {
 		return Reason{Kind: NotEnoughTasks, Message: fmt.Sprintf(
 			"%d of %d pods exist: create the missing ones, or lower %s", valid, j.Min(), j.minField())}
 	}
-	return j.gated(roles)
+	return j.gated()
 }
 
 // minField is what says the minimum of a gang to its users.
@@ -482,14 +495,8 @@ func (j *Job) negativeRole() Reason {
 }
 
 // gated says whether scheduling gates keep the job below its minimums.
-func (j *Job) gated(roles map[string]int) Reason {
-	short := j.Counts.Valid()-j.Counts.PendingGated < j.Min()
-	for role, least := range roles {
-		c := j.Role(role)
-		short = short || c.Valid()-c.PendingGated < least
-	}
-	short = short || !j.hasSubGroups(func(c *Counts) int { return c.Valid() - c.PendingGated })
-	if !short {
+func (j *Job) gated() Reason {
+	if j.startedWith((*Counts).free) {
 		return Reason{}
 	}
 	if held := j.Counts.PendingHeld; held > 0 {

@@ -169,6 +169,9 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 		// Live and finished pods are watched apart; this is late news from before the end.
 		return before
 	default:
+		if before.Claims && t.QueueGated {
+			t = t.letThrough(true)
+		}
 		t = t.after(before, s.leads)
 		if t.Status == Running && before.Status != Running {
 			c.Events |= PodStarted

@@ -85,8 +85,10 @@ type Task struct {
 	Traits   Traits
 	// Gated: the pod carries scheduling gates and must not be placed.
 	Gated bool
-	// QueueGated: the only gate is Volcano's queue gate, which opens when the queue has room for the pod.
+	// QueueGated: the only gate is Volcano's queue gate, which opens when the queue has room for the pod, and it has not been let through.
 	QueueGated bool
+	// Claims: the queue has let the pod through its gate, and keeps what it asks for until it has a node. The gate may not be gone yet.
+	Claims bool
 	// HeldBy is the plugin that keeps the pod out of the scheduling queue, as a scheduling gate would; empty for none.
 	HeldBy string
 	// BestEffort: the pod asks for nothing but a pod slot.

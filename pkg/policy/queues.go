@@ -75,7 +75,7 @@ func (proportion) Limits(q *account.Queue, borrowing bool, yield func(Bound) boo
 	if borrowing {
 		limit = q.Real
 	}
-	yield(Bound{Queue: q, Limit: limit, Held: q.Own.Allocated})
+	yield(Bound{Queue: q, Limit: limit, Held: q.Own.Taken()})
 }
 
 // limitsBeside bounds a queue by its due, and by what it may hold at most: there all counts.
@@ -156,11 +156,11 @@ func compareDue(a, b *account.Queue) int {
 // Limits bounds a queue, and every queue above it in the tree, by what it may hold at most.
 func (p capacity) Limits(q *account.Queue, _ bool, yield func(Bound) bool) {
 	if !p.tree {
-		yield(Bound{Queue: q, Limit: q.Real, Held: q.Own.Allocated})
+		yield(Bound{Queue: q, Limit: q.Real, Held: q.Own.Taken()})
 		return
 	}
 	for ; q != nil; q = q.Parent {
-		if !yield(Bound{Queue: q, Limit: q.Real, Held: q.Total.Allocated}) {
+		if !yield(Bound{Queue: q, Limit: q.Real, Held: q.Total.Taken()}) {
 			return
 		}
 	}

@@ -254,6 +254,21 @@ func (s *Set) Refuses(q *account.Queue, own, ask resource.Vector, borrowing bool
 	return model.Reason{}
 }
 
+// Allows reports whether Refuses would give no reason, for less.
+func (s *Set) Allows(q *account.Queue, own, ask resource.Vector, borrowing bool) bool {
+	allowed := true
+	for _, p := range s.limiters {
+		limits(p, q, own, borrowing, func(bound Bound) bool {
+			allowed = len(bound.Limit.Refuses(ask, bound.Held.Get)) == 0
+			return allowed
+		})
+		if !allowed {
+			break
+		}
+	}
+	return allowed
+}
+
 // Admit says why a job is not let into its queue; the zero Reason when it is.
 func (s *Set) Admit(w World, j *Ranked) model.Reason {
 	w.Inqueue = s.book.Inqueue()

@@ -154,6 +154,9 @@ func (c *cluster) working() string {
 	if !c.core.Evictions.Executor.Idle() {
 		return "pods are being evicted"
 	}
+	if !c.core.Gates.Idle() {
+		return "scheduling gates are being taken off"
+	}
 	if active := c.sched.SchedulingQueue.PodsInActiveQ(); len(active) > 0 {
 		return fmt.Sprintf("%d pods wait to be scheduled, the first is %s/%s", len(active), active[0].Namespace, active[0].Name)
 	}

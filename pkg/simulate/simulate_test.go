@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
@@ -231,6 +232,13 @@ func TestScenariosEndAsTheSchedulerDecides(t *testing.T) {
 		"pods whose owner is not in the files are on their own": {
 			file: node("n1", 1) + strings.Replace(set("2"), "uid: set", "uid: other", 1), rounds: 2,
 			pods: []string{"s-0 n1 Running 1", "s-1 - Pending 0"}, jobs: []string{"s-0 1/1", "s-1 0/1 NotAdmitted", "statefulset/s-other 0/0"},
+		},
+		"a queue opens its gate to those for whom it has room": {
+			file: node("n1", 4) + "---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: default}\nspec: {capability: {cpu: '1'}}\n" +
+				pod("a", "schedulerName: volcano, schedulingGates: [{name: "+model.QueueGate+"}]", "") +
+				pod("b", "schedulerName: volcano, schedulingGates: [{name: "+model.QueueGate+"}]", "") +
+				pod("c", "schedulerName: volcano, schedulingGates: [{name: other}]", ""), rounds: 2,
+			pods: []string{"a n1 Running 1", "b - Pending 0", "c - Pending 0"}, jobs: []string{"a 1/1", "b 0/1 QueueFull", "c 0/1 SchedulingGated"},
 		},
 		"pods without the PodGroup they name wait for it": {
 			file: node("n1", 1) + pod("p", "schedulerName: volcano", "nobody"), rounds: 1,

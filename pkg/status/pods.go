@@ -30,7 +30,15 @@ func (w *Writer) tellPods(ctx context.Context, key model.JobKey, wrote func(cont
 		kind, which = string(reason.Kind), untold
 	}
 	for _, t := range w.tasks(job.Key, which) {
-		if have := scheduledCondition(t.Pod); have != nil && have.Status == corev1.ConditionFalse && have.Reason == kind {
+		kind, known := kind, false
+		if have := scheduledCondition(t.Pod); have != nil && have.Status == corev1.ConditionFalse {
+			if known = have.Reason == kind; t.QueueGated {
+				// The API server has said that much itself, and clients know the pod by it.
+				kind = corev1.PodReasonSchedulingGated
+				known = have.Reason == kind && have.Message == reason.Text()
+			}
+		}
+		if known {
 			continue
 		}
 		begun := w.clock.Now()

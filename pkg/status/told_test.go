@@ -236,6 +236,26 @@ func TestPodsAreToldWhyTheyWait(t *testing.T) {
 	}
 }
 
+// TestAPodBeforeItsQueuesGateIsToldWhy: its condition keeps the reason by which clients know such pods.
+func TestAPodBeforeItsQueuesGateIsToldWhy(t *testing.T) {
+	listFirst(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, newPod("alone", func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: model.QueueGate}}
+			told("SchedulingGated", "blocked due to non-empty scheduling gates")(p)
+		}))
+		full := model.Reason{Kind: model.QueueFull, Message: "the queue is full"}
+		d.Waits(model.JobKey{Source: model.FromPod, Namespace: "ns", Name: "alone"}, full)
+		time.Sleep(2 * collected)
+		if diff := cmp.Diff(map[string]string{"alone": "SchedulingGated: the queue is full"}, d.scheduledConditions()); diff != "" {
+			t.Errorf("conditions of the pods (-want,+got)\n%s", diff)
+		}
+		if got := len(d.writes(d.kube.Actions(), "pods")); got != 1 {
+			t.Errorf("%d requests for pods, want one", got)
+		}
+	})
+}
+
 // TestAPodThatAPluginHoldsIsToldWhy: nobody else tells its owner. Of scheduling gates the API server tells.
 func TestAPodThatAPluginHoldsIsToldWhy(t *testing.T) {
 	listFirst(t)

@@ -368,5 +368,8 @@ func (w *Writer) tasks(key model.JobKey, which func(*model.Task) bool) []*model.
 	return slices.DeleteFunc(slices.Clone(job.Tasks), func(t *model.Task) bool { return !which(t) })
 }
 
-// untold reports whether a task waits and nobody else tells its users why. Of scheduling gates the API server tells.
-func untold(t *model.Task) bool { return t.Placeable() || t.Status == model.Pending && t.HeldBy != "" }
+// untold reports whether a task waits and nobody else tells its users why. Of scheduling gates the API server tells, but not what the gate of
+// its queue waits for.
+func untold(t *model.Task) bool {
+	return t.Placeable() || t.Status == model.Pending && (t.HeldBy != "" || t.QueueGated)
+}

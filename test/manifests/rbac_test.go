@@ -75,8 +75,8 @@ func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
 	}
 }
 
-// TestDeviceShareMayWriteWhichCardsAPodHas with the role that is applied for it only.
-func TestDeviceShareMayWriteWhichCardsAPodHas(t *testing.T) {
+// TestPodsMayBeChangedWithOptionalRoles: which cards a pod has is written with one, the queue's gate taken off with the other.
+func TestPodsMayBeChangedWithOptionalRoles(t *testing.T) {
 	rules := granted(t, "rbac", "rbac-optional")
 	if !rules.Allow(attributes("patch", "pods", "team")) {
 		t.Error("patch pods is refused")

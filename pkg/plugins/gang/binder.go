@@ -8,12 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/requests"
 )
 
 // looks are when it is looked what became of a bind without an answer: at once, and three times more within two seconds.
@@ -29,22 +30,11 @@ type surely struct {
 // Bind implements fwk.BindPlugin.
 func (b surely) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	status := b.BindPlugin.Bind(ctx, state, pod, node)
-	if status.IsSuccess() || !ambiguous(status.AsError()) || !b.bound(ctx, pod, node) {
+	if status.IsSuccess() || !requests.MayBeDone(status.AsError()) || !b.bound(ctx, pod, node) {
 		return status
 	}
 	klog.FromContext(ctx).V(2).Info("The API server has bound a pod, and its answer was lost", "pod", klog.KObj(pod), "node", node, "err", status.AsError())
 	return nil
-}
-
-// ambiguous reports whether a request may have been carried out though it failed: not if the API server said that it was not. What failed
-// because of a conflict may be the second attempt of a client that did not get an answer to the first.
-func ambiguous(err error) bool {
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err),
-		apierrors.IsTooManyRequests(err), apierrors.IsMethodNotSupported(err):
-		return false
-	}
-	return true
 }
 
 // bound asks the API server whether a pod is on a node.
@@ -54,7 +44,7 @@ func (b surely) bound(ctx context.Context, pod *corev1.Pod, node string) bool {
 	_ = wait.ExponentialBackoffWithContext(ctx, looks, func(ctx context.Context) (bool, error) {
 		now, err := b.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
-			return !ambiguous(err), nil
+			return !requests.MayBeDone(err), nil
 		}
 		there = now.UID == pod.UID && now.Spec.NodeName == node
 		return true, nil

@@ -135,7 +135,7 @@ func (u *Usage) committedCovers(o *Usage) bool {
 func usageOf(job *model.Job) Usage {
 	u := Usage{
 		Allocated: job.Usage.Allocated, Requested: job.Usage.Requested,
-		Inqueue: job.Inqueue(), Elastic: job.Elastic(), Jobs: 1,
+		Inqueue: job.Inqueue(), Elastic: job.Elastic(), Claimed: job.Usage.Claimed, Jobs: 1,
 	}
 	if job.Stalled {
 		u.Stalled = u.Inqueue
@@ -163,7 +163,7 @@ func (b *Book) post(name string, before, after *Usage) {
 	if b.mode == Proportion && (idle != (q.Own.Jobs == 0) || !before.Requested.Equal(after.Requested)) {
 		b.uneven = true
 	}
-	if !covers(after.Allocated, before.Allocated) {
+	if !covers(after.Taken(), before.Taken()) {
 		b.loosened++
 	}
 	if !after.committedCovers(before) {

@@ -35,6 +35,8 @@ type Usage struct {
 	Inqueue, Elastic resource.Vector
 	// Stalled is the part of Inqueue of jobs that nodes have refused for long, or that have failed.
 	Stalled resource.Vector
+	// Claimed is kept for waiting tasks that were let through the queue's gate.
+	Claimed resource.Vector
 	// Jobs is the number of jobs, Groups those of them that are PodGroups in each phase.
 	Jobs   int
 	Groups Groups
@@ -77,8 +79,19 @@ func (u *Usage) add(o *Usage, n int64) {
 	u.Inqueue.AddTimes(o.Inqueue, n)
 	u.Elastic.AddTimes(o.Elastic, n)
 	u.Stalled.AddTimes(o.Stalled, n)
+	u.Claimed.AddTimes(o.Claimed, n)
 	u.Jobs += int(n) * o.Jobs
 	u.Groups.add(o.Groups, int(n))
+}
+
+// Taken is what limits count: what is held, and what is kept for tasks that were let through the gate. It is never to be changed.
+func (u *Usage) Taken() resource.Vector {
+	if u.Claimed.IsZero() {
+		return u.Allocated
+	}
+	held := u.Allocated.Clone()
+	held.Add(u.Claimed)
+	return held
 }
 
 // Committed is what admission counts as taken of a resource: what is held and admitted, less what could be given up.

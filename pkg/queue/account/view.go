@@ -11,6 +11,6 @@ func (b *Book) UsageOf(q *Queue) *Usage { return q.usage(b.mode) }
 func (u *Usage) Clone() Usage {
 	return Usage{
 		Allocated: u.Allocated.Clone(), Requested: u.Requested.Clone(),
-		Inqueue: u.Inqueue.Clone(), Elastic: u.Elastic.Clone(), Stalled: u.Stalled.Clone(), Jobs: u.Jobs, Groups: u.Groups,
+		Inqueue: u.Inqueue.Clone(), Elastic: u.Elastic.Clone(), Stalled: u.Stalled.Clone(), Claimed: u.Claimed.Clone(), Jobs: u.Jobs, Groups: u.Groups,
 	}
 }

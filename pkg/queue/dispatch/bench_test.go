@@ -19,6 +19,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang/room"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	amounts "github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 type silent struct{}
@@ -149,6 +150,52 @@ func BenchmarkNextBesideAStrictQueue(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkOpenAFullQueue measures what a pod that goes costs where so many jobs stand before the gate of its queue and none of them fits: alike,
+// or each asking for something else.
+func BenchmarkOpenAFullQueue(b *testing.B) {
+	for _, jobs := range []int{500, 5000} {
+		for _, shapes := range []int{1, jobs} {
+			b.Run(fmt.Sprintf("jobs=%d/shapes=%d", jobs, shapes), func(b *testing.B) {
+				d := crowd(b, 1000, config.TierPlugin{Name: config.PluginCapacity})
+				state := d.cfg.State
+				state.UpsertQueue(&model.Queue{Name: "full", Weight: 1, Capability: amounts.Vector{{Name: "cpu", Value: 1000}}})
+				pod := func(name string, cpu int64) *corev1.Pod {
+					return &corev1.Pod{
+						ObjectMeta: metav1.ObjectMeta{
+							Namespace: "ns", Name: name, UID: types.UID(name), Annotations: map[string]string{model.QueueAnnotation: "full"},
+						},
+						Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
+							Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *resource.NewMilliQuantity(cpu, resource.DecimalSI)}},
+						}}},
+					}
+				}
+				for i := range jobs {
+					p := pod(fmt.Sprintf("gated-%d", i), int64(2000+i%shapes))
+					p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: model.QueueGate}}
+					state.UpsertPod(p)
+				}
+				d.waits.takeIn()
+				// Those that were let in.
+				d.waits.update()
+				if len(d.waits.gates.at) != jobs {
+					b.Fatalf("%d jobs are before the gate, want %d", len(d.waits.gates.at), jobs)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					p := pod("goes", 1000)
+					state.UpsertPod(p)
+					state.Assume("goes", "node-0")
+					d.waits.takeIn()
+					state.DeletePod("goes")
+					d.waits.takeIn()
+					d.waits.gates.open()
+					d.outbox = outbox{}
+				}
+			})
+		}
 	}
 }
 

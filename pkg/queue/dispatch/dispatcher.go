@@ -49,6 +49,8 @@ type Config struct {
 	Activate func(pods []*corev1.Pod) []Standing
 	// Settle lets the members of a turn that waited for each other bind, or takes their reservations back.
 	Settle func(members []types.UID, bind bool)
+	// Ungate has the queue's scheduling gate taken off tasks that were let through. Who fails at that calls GateKept.
+	Ungate func([]*model.Task)
 	// Report is told why a job waits, when that changes; the zero Reason when it no longer does. Of two reports about a job the one with
 	// the greater number is the later one: they may be sent by two goroutines.
 	Report func(job model.JobKey, reason model.Reason, number uint64)

@@ -78,11 +78,16 @@ func (s *lots) ahead(l *lot) *waiting {
 	return first
 }
 
+// comesFirst says that a job has to start before others of its queue.
+func comesFirst(queue string, ahead *waiting) model.Reason {
+	return model.Reason{Kind: model.NotFirst, Subject: queue, Message: fmt.Sprintf(
+		"job %s comes first, and has yet to start; queue %q lets its jobs start one after the other: wait, or set its spec.dequeueStrategy to traverse",
+		ahead.job.Key, queue)}
+}
+
 // queueUp sets a lot aside until the job ahead of it has started, or is gone.
 func (s *lots) queueUp(l *lot, ahead *waiting) {
-	reason := model.Reason{Kind: model.NotFirst, Subject: l.key.queue, Message: fmt.Sprintf(
-		"job %s comes first, and has yet to start; queue %q lets its jobs start one after the other: wait, or set its spec.dequeueStrategy to traverse",
-		ahead.job.Key, l.key.queue)}
+	reason := comesFirst(l.key.queue, ahead)
 	s.cfg.Recorder.Parked(reason.Kind)
 	s.backlog.setAside(l, parked, 0, s.cfg.Clock.Now())
 	l.behind, l.checks = true, 0

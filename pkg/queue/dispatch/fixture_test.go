@@ -39,6 +39,8 @@ type fixture struct {
 	activated []types.UID
 	reasons   map[model.JobKey][]model.Reason
 	settled   map[types.UID]bool
+	// ungated are pods whose gates are to be taken off.
+	ungated []types.UID
 	// began is when the fixture was made.
 	began time.Time
 	// released are broken gangs that are to give back what they hold, warned those that were told that they may have to.
@@ -142,6 +144,13 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 			defer d.mu.Unlock()
 			for _, uid := range members {
 				d.settled[uid] = bind
+			}
+		},
+		Ungate: func(tasks []*model.Task) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for _, t := range tasks {
+				d.ungated = append(d.ungated, t.UID)
 			}
 		},
 		Report: func(key model.JobKey, reason model.Reason, _ uint64) {

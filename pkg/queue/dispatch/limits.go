@@ -25,18 +25,18 @@ func (l limits) refuses(job *model.Job, borrowing bool) model.Reason {
 		return model.Reason{}
 	}
 	policies, q, own := l.cfg.Policies, l.queueOf(job), job.OwnHalf()
-	if job.Counts.Nominated > 0 {
-		return l.budget(job, borrowing).Refuses(need)
-	}
-	if !borrowing {
+	if job.Counts.Nominated == 0 && !borrowing {
 		if reason := policies.Overused(q, own); reason != (model.Reason{}) {
 			return reason
 		}
 	}
+	if job.Counts.Nominated > 0 || !job.Usage.Claimed.IsZero() {
+		return l.budget(job, borrowing).Refuses(need)
+	}
 	return policies.Refuses(q, own, need, borrowing)
 }
 
-// budget is what the job's queue may take for it. Room that is kept for the job counts as free.
+// budget is what the job's queue may take for it. What is kept for the job, by evictions or by the gate, counts as free.
 func (l limits) budget(job *model.Job, borrowing bool) *policy.Budget {
 	b := l.cfg.Policies.Budget(l.queueOf(job), job.OwnHalf(), borrowing)
 	if job.Counts.Nominated > 0 && l.cfg.Policies.Book().Mode() == account.Proportion {
@@ -44,6 +44,7 @@ func (l limits) budget(job *model.Job, borrowing bool) *policy.Budget {
 		b.Excuse()
 	}
 	b.Release(job.Queue, job.Usage.Reserved)
+	b.Release(job.Queue, job.Usage.Claimed)
 	return b
 }
 
@@ -82,7 +83,7 @@ func (l limits) unanswered(job *model.Job, borrowing bool) model.Reason {
 // nothing else does.
 func (l limits) bounded(job *model.Job) bool {
 	q, book := l.queueOf(job), l.cfg.Policies.Book()
-	return book.Mode() == account.Hierarchy || q.Capability.Refuses(job.Need(), book.UsageOf(q).Allocated.Get) != nil
+	return book.Mode() == account.Hierarchy || q.Capability.Refuses(job.Need(), book.UsageOf(q).Taken().Get) != nil
 }
 
 // outgrows reports whether the job needs more than its queue will ever be due.

@@ -28,6 +28,8 @@ type outgoing struct {
 	admissions  []admission
 	faults      []fault
 	troubles    []Trouble
+	// through are tasks that were let through the gates of their queues.
+	through []*model.Task
 }
 
 // report is why a job waits; the zero reason: it does not.
@@ -68,9 +70,11 @@ func (o *outbox) admit(job model.JobKey, admitted bool) {
 	o.next.admissions = append(o.next.admissions, admission{job: job, admitted: admitted})
 }
 
-// admits reports whether the model is yet to be told of jobs that were let in.
+func (o *outbox) letThrough(tasks []*model.Task) { o.next.through = append(o.next.through, tasks...) }
+
+// admits reports whether the model is yet to be told of jobs that were let in, or of tasks that were let through a gate.
 func (o *outbox) admits() bool {
-	return slices.ContainsFunc(o.next.admissions, func(a admission) bool { return a.admitted })
+	return len(o.next.through) > 0 || slices.ContainsFunc(o.next.admissions, func(a admission) bool { return a.admitted })
 }
 
 func (o *outbox) fault(queue *model.Queue, reason model.Reason) {
@@ -81,7 +85,7 @@ func (o *outbox) trouble(t Trouble) { o.next.troubles = append(o.next.troubles, 
 
 // quiet reports whether nothing that others decide by is still to be told, or just being told. Nobody decides by reports and faults.
 func (o *outbox) quiet() bool {
-	return o.telling == 0 && len(o.next.settlements) == 0 && len(o.next.admissions) == 0 && len(o.next.troubles) == 0
+	return o.telling == 0 && len(o.next.settlements) == 0 && len(o.next.admissions) == 0 && len(o.next.through) == 0 && len(o.next.troubles) == 0
 }
 
 // take hands over what is to be told. The caller tells it without the lock, and then calls told with the lock held.
@@ -105,6 +109,14 @@ func (out outgoing) send(cfg *Config) {
 	}
 	for _, a := range out.admissions {
 		cfg.State.Admit(a.job, a.admitted)
+	}
+	if len(out.through) > 0 {
+		uids := make([]types.UID, len(out.through))
+		for i, t := range out.through {
+			uids[i] = t.UID
+		}
+		cfg.State.LetThrough(uids...)
+		cfg.Ungate(out.through)
 	}
 	for _, s := range out.settlements {
 		cfg.Settle(s.members, s.bind)

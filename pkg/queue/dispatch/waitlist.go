@@ -29,6 +29,7 @@ type waitlist struct {
 	// completer is the first of the jobs that go before others because they are partial.
 	completer   model.JobKey
 	admissions  admissions
+	gates       gates
 	alarms      alarms
 	absence     absence
 	queueBlocks queueBlocks
@@ -45,6 +46,7 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 	s.broken = newBrokenGangs(cfg, s.alarms, outbox)
 	s.setbacks = newSetbacks(cfg, s.setBack)
 	s.admissions = newAdmissions(cfg, outbox, lots, s.blocked)
+	s.gates = newGates(cfg, outbox, lots)
 	return s
 }
 
@@ -52,6 +54,7 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 func (s *waitlist) startOver() {
 	s.lots.reset()
 	s.admissions.reset()
+	s.gates.reset()
 	clear(s.booked)
 	for key, w := range s.jobs {
 		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
@@ -67,6 +70,7 @@ func (s *waitlist) update() time.Duration {
 	s.askAgain()
 	wake := s.stall()
 	s.admissions.admit(s.events)
+	s.gates.open()
 	wake = min(wake, s.lots.revive(s.events))
 	s.events = 0
 	for _, at := range []time.Time{s.alarms.next(), s.cfg.Policies.Again()} {
@@ -173,11 +177,15 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 		s.setbacks.released(key, released)
 	}
 	w := s.jobs[key]
+	if w != nil {
+		s.gates.stir(w.job.Queue)
+	}
 	if job == nil || !waits(job) {
 		if w != nil {
 			s.lots.tell(w, model.Reason{})
 			s.lots.leave(w)
 			s.admissions.withdraw(w)
+			s.gates.withdraw(key)
 			s.rank(w, nil)
 			delete(s.jobs, key)
 			s.alarms.drop(key)
@@ -196,6 +204,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 	if w.applied != nil {
 		w.applied.to.jobs.Put(w.applied)
 	}
+	s.gates.stir(job.Queue)
 	s.place(w)
 	s.restall(w)
 }
@@ -220,6 +229,7 @@ func (s *waitlist) place(w *waiting) {
 		s.admissions.withdraw(w)
 		s.watchPods(w)
 	}
+	s.gates.withdraw(key)
 	now := s.cfg.Clock.Now()
 	if until := s.absence.ofJob(key, now); !until.IsZero() {
 		s.alarms.set(key, until)
@@ -237,10 +247,15 @@ func (s *waitlist) place(w *waiting) {
 		return
 	}
 	reason := s.blocked(job, admitted)
+	if admitted && (reason == (model.Reason{}) || reason.Kind == model.SchedulingGated) && job.AtQueueGate() {
+		s.gates.apply(w, s.job(key))
+	}
 	if reason != (model.Reason{}) {
 		s.lots.leave(w)
 		s.admissions.withdraw(w)
-		s.lots.tell(w, reason)
+		if !s.gates.has(key) && job.Counts.LetThrough == 0 {
+			s.lots.tell(w, reason)
+		}
 		return
 	}
 	switch {
@@ -279,8 +294,9 @@ func (s *waitlist) blocked(job *model.Job, admitted bool) model.Reason {
 	reason := job.Blocked()
 	switch {
 	case reason == (model.Reason{}):
-	case job.Counts.Total() == 0 && job.Group != nil && reason.Kind != model.InvalidPodGroup:
-		// Its pods may not exist before it is let in.
+	case job.Counts.Total() == 0 && job.Group != nil && reason.Kind != model.InvalidPodGroup,
+		!admitted && reason.Kind == model.SchedulingGated && job.AtQueueGate():
+		// Its pods may not exist before it is let in, and the queue opens its gate to none before.
 		return model.Reason{}
 	case admitted, !s.cfg.Policies.Enqueue, job.Group == nil, job.Group.MinResources == nil, reason.Kind == model.InvalidPodGroup:
 		// A job that does not say what it needs is judged by its pods, once they are all there.

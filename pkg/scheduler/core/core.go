@@ -38,6 +38,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/preemption/reserve"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/shuffle"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/queuegate"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
 
@@ -64,6 +65,8 @@ type started struct {
 	Dispatcher *dispatch.Dispatcher
 	Writer     *status.Writer
 	Evictions  *reserve.Keeper
+	// Gates takes the scheduling gate of queues off pods.
+	Gates      *queuegate.Opener
 	Preemption *preemption.Preemption
 
 	// handle is the profile through which the core acts.
@@ -201,6 +204,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 		State: c.State, Writer: writer, Profile: handle, Clock: c.options.Clock, Args: c.setup.evictions(),
 	})
 	releaser := &release.Releaser{State: c.State, Writer: writer, Keeper: c.Evictions, Evicts: c.Rules.Evicts}
+	c.Gates = queuegate.NewOpener(handle.ClientSet(), c.options.Clock, func(t *model.Task, err error) { c.Dispatcher.GateKept(t, err) })
 	c.Dispatcher = dispatch.New(dispatch.Config{
 		State:     c.State,
 		Rules:     rules.forDispatch(),
@@ -210,6 +214,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 		Lead:      func(job *model.Job) *model.Task { return c.Rules.Arrange(job).Order.Lead(job) },
 		Activate:  func(pods []*corev1.Pod) []dispatch.Standing { return c.activate(logger, pods) },
 		Settle:    func(members []types.UID, bind bool) { settle(handle, members, bind) },
+		Ungate:    c.Gates.Open,
 		Report:    writer.Waits,
 		Fault:     writer.QueueFault,
 		Release:   func(t dispatch.Trouble) { releaser.Release(ctx, t) },
@@ -312,6 +317,7 @@ func (c *Core) run(ctx context.Context, owners *informer.Owners, groups informer
 		go c.Writer.Run(ctx)
 	}
 	go c.Evictions.Run(ctx)
+	go c.Gates.Run(ctx)
 	c.Background.begin(ctx, c.Rules, shuffle.Parts{State: c.State, Keeper: c.Evictions, Protection: c.Dispatcher.Protection})
 	c.Dispatcher.Run(ctx)
 }
