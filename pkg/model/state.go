@@ -39,7 +39,7 @@ type State struct {
 	ledger    ledger
 	snapshots snapshotter
 
-	observers []func(Change)
+	observers []*func(Change)
 	// observer is told of a change before anyone else can see it; nil if nobody is.
 	observer func(Change)
 }
@@ -47,7 +47,7 @@ type State struct {
 // NewState returns an empty model. Observers are told of every
 // change, in the goroutine that made it, with no lock held.
 func NewState(observers ...func(Change)) *State {
-	return &State{
+	s := &State{
 		schedulers: map[string]bool{},
 		jobs:       map[JobKey]*entry{},
 		jobOf:      map[types.UID]JobKey{},
@@ -59,15 +59,25 @@ func NewState(observers ...func(Change)) *State {
 		nominated:  map[types.UID]bool{},
 		ledger:     newLedger(),
 		snapshots:  newSnapshotter(),
-		observers:  observers,
 	}
+	for _, o := range observers {
+		s.Observe(o)
+	}
+	return s
 }
 
-// Observe adds an observer, which is told of changes from now on.
-func (s *State) Observe(observer func(Change)) {
+// Observe adds an observer, which is told of changes from now on until stop is called, and perhaps of one that happened before.
+func (s *State) Observe(observer func(Change)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.observers = append(s.observers, observer)
+	added := &observer
+	s.observers = append(slices.Clip(s.observers), added)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		// Somebody may be telling those that were there.
+		s.observers = slices.DeleteFunc(slices.Clone(s.observers), func(o *func(Change)) bool { return o == added })
+	}
 }
 
 // ObserveFirst has a function told of each change before anyone can read it, in the order of the changes. It is called with the model locked, so
@@ -119,7 +129,7 @@ func (s *State) write(fn func(*Change)) Change {
 	s.mu.Unlock()
 	if !c.Empty() {
 		for _, observe := range observers {
-			observe(c)
+			(*observe)(c)
 		}
 	}
 	return c
@@ -169,9 +179,6 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 		// Live and finished pods are watched apart; this is late news from before the end.
 		return before
 	default:
-		if before.Claims && t.QueueGated {
-			t = t.letThrough(true)
-		}
 		t = t.after(before, s.leads)
 		if t.Status == Running && before.Status != Running {
 			c.Events |= PodStarted
@@ -190,6 +197,9 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 // after returns a task as the API server has it with what it does not know yet of what was decided about it. Where another
 // process leads, that decides for whom room is kept, and the API server has it.
 func (t *Task) after(before *Task, leads bool) *Task {
+	if before.Claims && t.QueueGated {
+		t = t.letThrough(true)
+	}
 	switch {
 	case before.Status == Allocated && t.Status == Pending:
 		return t.with(Allocated, before.Node)

@@ -59,12 +59,16 @@ const review = 10 * time.Second
 
 // New returns the factory of the plugin.
 func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-	return func(ctx context.Context, obj runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
+	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, err := validation.Args(obj, validation.ValidateExtenderArgs)
 		if err != nil {
 			return nil, err
 		}
-		return &Extender{state: state, clock: c, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}, nil
+		pl := &Extender{state: state, clock: c, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}
+		if args.DeallocateFuncVerb != "" && handle != nil {
+			pl.follow(ctx, handle.ProfileName())
+		}
+		return pl, nil
 	}
 }
 
