@@ -39,6 +39,8 @@ type fixture struct {
 	state  *model.State
 	kube   *fake.Clientset
 	groups *volcanofake.Clientset
+	// labelled are PodGroups of scheduler-plugins.
+	labelled *coschedulingfake.Clientset
 	// reports counts those of Waits.
 	reports uint64
 }
@@ -78,6 +80,8 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	var err error
 	d.Writer, err = status.New(d.groups, d.kube, d.state)
 	d.check(err)
+	d.labelled = coschedulingfake.NewSimpleClientset(others...)
+	d.WriteCoscheduling(d.labelled)
 	d.state.Observe(d.Notify)
 
 	factory := informers.NewSharedInformerFactory(d.kube, 0)
@@ -91,7 +95,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		t.Fatal("the informers are not in sync")
 	}
 	d.check(informer.Groups(t.Context(), d.state, informer.Clients{
-		Discovery: everythingIsServed{}, Volcano: d.groups, Coscheduling: coschedulingfake.NewSimpleClientset(others...), Kube: d.kube,
+		Discovery: everythingIsServed{}, Volcano: d.groups, Coscheduling: d.labelled, Kube: d.kube,
 	}))
 	// The PodGroup was let into its queue before.
 	d.state.Admit(train, true)

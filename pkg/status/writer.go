@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	coschedulingclient "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
@@ -51,9 +52,11 @@ const (
 // Writer brings what the API server shows in line with the model. Only the leader may run it.
 type Writer struct {
 	volcano volcanoclient.Interface
-	kube    kubernetes.Interface
-	state   *model.State
-	queue   jobQueue
+	// coscheduling is the API of scheduler-plugins' PodGroups; nil: their status is not written.
+	coscheduling coschedulingclient.Interface
+	kube         kubernetes.Interface
+	state        *model.State
+	queue        jobQueue
 	// waiting are the jobs whose pods are to be told why they wait: thousands, which nobody else is to wait for.
 	waiting jobQueue
 	clock   clock.WithTicker
@@ -316,6 +319,8 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 			err = w.writeGroup(ctx, job, group, reason)
 		case *native.PodGroup:
 			err = w.writeNative(ctx, job, group, reason)
+		case *coscheduling.PodGroup:
+			err = w.writeCoscheduling(ctx, job, group)
 		}
 		if err != nil {
 			return err

@@ -189,6 +189,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	if err != nil {
 		return fmt.Errorf("building the status writer: %w", err)
 	}
+	writer.WriteCoscheduling(groups.Coscheduling)
 	c.Writer, c.handle = writer, handle
 	c.activate = func(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
 		handle.Activate(logger, byName(pods))

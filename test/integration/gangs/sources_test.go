@@ -4,6 +4,7 @@
 package gangs_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,18 @@ func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
 	env.Eventually(t, 30*time.Second, e.AllBound(t, "fits", 4))
 	env.Consistently(t, time.Second, e.AllBound(t, "toobig", 0))
 	env.Eventually(t, 30*time.Second, podSays(t, e, "toobig", corev1.PodReasonUnschedulable, "insufficient cpu"))
+	for name, want := range map[string]string{"fits": "Running, 4 running", "toobig": "Scheduling, 0 running"} {
+		env.Eventually(t, 30*time.Second, func() string {
+			g, err := client.SchedulingV1alpha1().PodGroups(env.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			if said := fmt.Sprintf("%s, %d running", g.Status.Phase, g.Status.Running); said != want {
+				return fmt.Sprintf("PodGroup %s says %q, want %q", name, said, want)
+			}
+			return ""
+		})
+	}
 }
 
 // TestPodsWithoutAGroup places plain pods of the batch profile one by one, and those of the ordinary profile beside.
