@@ -43,12 +43,27 @@ func TestWhoIsLetThroughTheGateNext(t *testing.T) {
 		},
 		"what a role needs, and no more than the minimum": {
 			&model.Group{MinMember: 3, MinTaskMember: map[string]int{"master": 1}},
-			append(members("a", 4, atGate()), members("m", 1, atGate(), master)...), []types.UID{"a-0", "a-1", "m-0"},
+			append(members("a", 4, atGate()), members("m", 1, atGate(), master)...),
+			[]types.UID{"a-0", "a-1", "m-0"},
 		},
 		"whole subgroups": {
 			&model.Group{MinMember: 4, SubGroups: []model.SubGroupPolicy{workers(2, 2)}},
 			slices.Concat(members("a", 1, atGate(), ofPart("w", "0")), members("b", 2, atGate(), ofPart("w", "1")), members("c", 2, atGate(), ofPart("w", "2"))),
 			[]types.UID{"b-0", "b-1", "c-0", "c-1"},
+		},
+		"of a gang that has started a whole subgroup": {
+			&model.Group{MinMember: 2, SubGroups: []model.SubGroupPolicy{workers(2, 1)}},
+			slices.Concat(members("a", 2, running, ofPart("w", "0")), members("b", 2, atGate(), ofPart("w", "1")), members("c", 1, atGate(), ofPart("w", "2"))),
+			[]types.UID{"b-0", "b-1"},
+		},
+		"of subgroups that cannot be whole nobody": {
+			&model.Group{MinMember: 2, SubGroups: []model.SubGroupPolicy{workers(2, 1)}},
+			slices.Concat(members("a", 2, running, ofPart("w", "0")), members("c", 1, atGate(), ofPart("w", "2"))), nil,
+		},
+		"what a subgroup lacks that has begun": {
+			&model.Group{MinMember: 0, SubGroups: []model.SubGroupPolicy{workers(2, 0)}},
+			slices.Concat(members("a", 2, atGate(), ofPart("w", "0")), members("b", 1, atGate(), ofPart("w", "1")), members("c", 1, ofPart("w", "1"))),
+			[]types.UID{"b-0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func (c *Counts) add(t *Task, n int) {
 		c.PendingGated += n
 		if t.QueueGated {
 			c.AtQueueGate += n
-		} else if t.Claims {
+		} else if t.Claims && t.HeldBy == "" {
 			c.LetThrough += n
 		}
 	case t.Status == Pending && t.BestEffort:

@@ -75,6 +75,13 @@ func (b *Budget) Release(queue string, amounts resource.Vector) {
 	b.change(queue, func(held *resource.Vector) { held.Sub(amounts) })
 }
 
+// Waive counts nothing as taken that is kept for tasks which were let through the gates of queues.
+func (b *Budget) Waive(book *account.Book) {
+	for i := range b.bounds {
+		b.bounds[i].Held.Sub(book.UsageOf(b.bounds[i].Queue).Claimed)
+	}
+}
+
 // Retain takes a Release back.
 func (b *Budget) Retain(queue string, amounts resource.Vector) {
 	b.change(queue, func(held *resource.Vector) { held.Add(amounts) })

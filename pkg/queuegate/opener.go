@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +36,9 @@ const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 10 * time.Second
 )
+
+// mostRetries is how often a request is repeated before the gate counts as kept, so that the job is told why: about half a minute.
+const mostRetries = 10
 
 // forbiddenFor is how long nobody asks again in a namespace in which a request was forbidden: thousands of pods may wait in a cluster whose
 // scheduler lacks the right.
@@ -61,17 +65,22 @@ type refusal struct {
 	until time.Time
 }
 
+// lacksRight is what the API server's authorizer says, and no policy or webhook (k8s.io/apiserver pkg/endpoints/handlers/responsewriters).
+const lacksRight = `cannot patch resource "pods"`
+
 // advice is what to do where the scheduler may not change pods.
 const advice = "let it, by manifests/rbac-optional/queue-gate.yaml or by the policy that the API server names"
 
-// NewOpener returns an opener that makes no requests before Run. Kept is told of each task whose gate the API server does not let go, and may
-// hand in tasks again.
-func NewOpener(client kubernetes.Interface, clock clock.WithTicker, kept func(*model.Task, error)) *Opener {
-	return &Opener{
+// NewOpener returns an opener that makes no requests before Run, and ends with the context. Kept is told of each task whose gate the API server
+// does not let go, and may hand in tasks again.
+func NewOpener(ctx context.Context, client kubernetes.Interface, clock clock.WithTicker, kept func(*model.Task, error)) *Opener {
+	o := &Opener{
 		client: client, kept: kept, clock: clock, tasks: map[types.UID]*model.Task{}, forbidden: map[string]refusal{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Clock: clock}),
 	}
+	context.AfterFunc(ctx, o.queue.ShutDown)
+	return o
 }
 
 // Open has the gates of tasks taken off, in their order.
@@ -93,7 +102,7 @@ func (o *Opener) Idle() bool {
 	return len(o.tasks) == 0
 }
 
-// Run makes the requests until the context ends.
+// Run makes the requests until the context of NewOpener ends, and with the values of this one.
 func (o *Opener) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for range workers {
@@ -102,8 +111,6 @@ func (o *Opener) Run(ctx context.Context) {
 			}
 		})
 	}
-	<-ctx.Done()
-	o.queue.ShutDown()
 	running.Wait()
 }
 
@@ -121,7 +128,7 @@ func (o *Opener) next(ctx context.Context) bool {
 		return true
 	}
 	again, err := o.openUnlessForbidden(ctx, task.Pod)
-	if again {
+	if again && o.queue.NumRequeues(uid) < mostRetries {
 		klog.FromContext(ctx).V(2).Info("Cannot take the scheduling gate off a pod yet", "pod", klog.KObj(task.Pod), "err", err)
 		o.queue.AddRateLimited(uid)
 		return true
@@ -149,6 +156,11 @@ func (o *Opener) openUnlessForbidden(ctx context.Context, pod *corev1.Pod) (agai
 	}
 	if again, err = o.open(ctx, pod); !apierrors.IsForbidden(err) {
 		return again, err
+	}
+	klog.FromContext(ctx).Error(err, "May not take the scheduling gate off a pod", "pod", klog.KObj(pod))
+	if !strings.Contains(err.Error(), lacksRight) {
+		// A policy or webhook refuses this pod, and may let others pass.
+		return false, fmt.Errorf("%w: %s", err, advice)
 	}
 	err = fmt.Errorf("%w: %s", err, advice)
 	o.mu.Lock()

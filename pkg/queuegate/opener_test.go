@@ -86,12 +86,15 @@ func TestGatesAreTakenOffWhateverHappens(t *testing.T) {
 	}{
 		"at once":                        {now: gated(model.QueueGate)},
 		"of the gates only that one":     {now: gated("hold", model.QueueGate), gates: []string{"hold"}},
-		"when the API server is back":    {now: gated(model.QueueGate), before: slices.Repeat([]error{unavailable}, 12)},
+		"when the API server is back":    {now: gated(model.QueueGate), before: slices.Repeat([]error{unavailable}, 8)},
 		"when there are fewer requests":  {now: gated(model.QueueGate), before: []error{apierrors.NewTooManyRequests("slow down", 1)}},
 		"though the answer was lost":     {now: gated(model.QueueGate), answer: []error{lost}},
 		"though another wrote":           {now: gated(model.QueueGate), before: []error{apierrors.NewConflict(pods, "a", nil)}},
 		"of none that is gone":           {},
 		"of none that was created again": {now: other, gates: []string{model.QueueGate}},
+		"not while the API server fails for minutes": {
+			now: gated(model.QueueGate), before: slices.Repeat([]error{unavailable}, 100), gates: []string{model.QueueGate}, kept: "later",
+		},
 		"of none where that is not allowed": {
 			now: gated(model.QueueGate), before: []error{apierrors.NewForbidden(pods, "a", errors.New("no"))}, gates: []string{model.QueueGate}, kept: "forbidden",
 		},
@@ -112,8 +115,8 @@ func TestGatesAreTakenOffWhateverHappens(t *testing.T) {
 					t.Fatal(err)
 				}
 				var kept []string
-				o := queuegate.NewOpener(client, clock.RealClock{}, func(_ *model.Task, err error) { kept = append(kept, err.Error()) })
 				ctx, stop := context.WithCancel(t.Context())
+				o := queuegate.NewOpener(ctx, client, clock.RealClock{}, func(_ *model.Task, err error) { kept = append(kept, err.Error()) })
 				ended := make(chan struct{})
 				go func() {
 					o.Run(ctx)
@@ -164,7 +167,7 @@ func TestAGateThatIsPutBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept := make(chan error, 1)
-		o := queuegate.NewOpener(client, clock.RealClock{}, func(_ *model.Task, err error) { kept <- err })
+		o := queuegate.NewOpener(t.Context(), client, clock.RealClock{}, func(_ *model.Task, err error) { kept <- err })
 		go o.Run(t.Context())
 		o.Open([]*model.Task{model.NewTask(gated(model.QueueGate))})
 		if err := <-kept; !strings.Contains(err.Error(), "the gate is there again") {
@@ -211,7 +214,7 @@ func TestWhereItIsForbiddenFewAskAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var kept atomic.Int32
-		o := queuegate.NewOpener(client, clock.RealClock{}, func(*model.Task, error) { kept.Add(1) })
+		o := queuegate.NewOpener(t.Context(), client, clock.RealClock{}, func(*model.Task, error) { kept.Add(1) })
 		go o.Run(t.Context())
 		o.Open(tasks)
 		synctest.Wait()
@@ -237,7 +240,7 @@ type strict struct {
 func (s *strict) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/namespaces/"+s.namespace+"/") {
 		s.refused.Add(1)
-		return memory.Refuse(r, apierrors.NewForbidden(pods, "any", errors.New("no")))
+		return memory.Refuse(r, apierrors.NewForbidden(pods, "any", errors.New(`User "scheduler" cannot patch resource "pods" in API group ""`)))
 	}
 	return s.Server.RoundTrip(r)
 }

@@ -17,7 +17,8 @@ import (
 
 // counted are the packages of which the parts of a scheduler are counted that grow with what it has seen.
 var counted = []string{
-	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch", "github.com/caldera-scheduler/caldera/pkg/status", "k8s.io/client-go/util/workqueue",
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch", "github.com/caldera-scheduler/caldera/pkg/status",
+	"github.com/caldera-scheduler/caldera/pkg/queuegate", "k8s.io/client-go/util/workqueue",
 }
 
 // census is what a part of a scheduler remembers.
@@ -93,7 +94,7 @@ func (p *process) census() map[string]census {
 		return nil
 	}
 	synctest.Wait()
-	return map[string]census{"dispatcher": take(p.core.Dispatcher), "status writer": take(p.core.Writer)}
+	return map[string]census{"dispatcher": take(p.core.Dispatcher), "status writer": take(p.core.Writer), "gates": take(p.core.Gates)}
 }
 
 // remembers says what a process remembers that it has no use for; empty if nothing. One that does not lead has use for nothing but the accounts of

@@ -291,13 +291,21 @@ func (w *world) differs(state *model.State) string {
 
 // miscounts says which of the scheduler's accounts of queues are not what the API server has; empty if all are.
 func (w *world) miscounts(figures []dispatch.QueueFigures) string {
-	held := map[string]int{}
+	held, kept := map[string]int{}, map[string]int{}
 	for _, p := range w.pods() {
-		if p.Spec.NodeName != "" && !finished(p) {
-			held[w.jobs[p.Labels[jobLabel]].Queue] += sizeOf(p)
+		queue := w.jobs[p.Labels[jobLabel]].Queue
+		switch {
+		case finished(p):
+		case p.Spec.NodeName != "":
+			held[queue] += sizeOf(p)
+		case p.DeletionTimestamp == nil && p.Status.NominatedNodeName == "" && p.Annotations[model.QueueAdmittedAnnotation] != "":
+			kept[queue] += sizeOf(p)
 		}
 	}
 	for _, f := range figures {
+		if got := f.Usage.Claimed.Get(corev1.ResourceCPU); got != int64(1000*kept[f.Name]) {
+			return fmt.Sprintf("queue %s keeps %dm cores for pods that it let through, and these ask for %d cores", f.Name, got, kept[f.Name])
+		}
 		if got := f.Usage.Allocated.Get(corev1.ResourceCPU); got != int64(1000*held[f.Name]) {
 			return fmt.Sprintf("queue %s has %dm cores by its account, and its pods have %d cores", f.Name, got, held[f.Name])
 		}

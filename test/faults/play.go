@@ -272,7 +272,7 @@ func (p *playing) complaint() string {
 		return complaint
 	}
 	core := p.processes[i].core
-	return cmp.Or(p.world.untold(), p.processes[i].remembers(p.world.exists), p.world.differs(core.State), p.world.miscounts(core.Dispatcher.View().Figures()))
+	return cmp.Or(p.world.untold(), p.processes[i].remembers(p.world.exists), p.world.differs(core.State), p.processes[i].opening(), p.world.miscounts(core.Dispatcher.View().Figures()))
 }
 
 // acting is which process acts; negative if none does.

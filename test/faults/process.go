@@ -211,6 +211,14 @@ type plans struct {
 	kept      []*corev1.Pod
 }
 
+// opening says that gates are still to be taken off; empty if none are.
+func (p *process) opening() string {
+	if p.core.Gates.Idle() {
+		return ""
+	}
+	return "the scheduler has gates to take off, and does not come to an end with that"
+}
+
 // plans are those of the process.
 func (p *process) plans() (of plans) {
 	if e := p.core.Evictions; e != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/caldera-scheduler/caldera/internal/testing/rights"
 )
 
-// granted is what the shipped manifests allow the scheduler.
-var granted = sync.OnceValues(func() (rights.Rules, error) { return rights.Granted("rbac") })
+// granted is what the shipped manifests allow the scheduler, with the optional ones: it takes gates off pods.
+var granted = sync.OnceValues(func() (rights.Rules, error) { return rights.Granted("rbac", "rbac-optional") })
 
 // reading are the verbs that change nothing.
 var reading = []string{"get", "list", "watch"}

@@ -27,6 +27,8 @@ type scenario struct {
 	Standby bool `json:"standby,omitempty"`
 	// Drowsy: a plugin of the scheduler takes its time; see drowsy.
 	Drowsy bool `json:"drowsy,omitempty"`
+	// Gated: pods are created before the gate of their queue.
+	Gated bool `json:"gated,omitempty"`
 	// NoSubresource: the status of PodGroups is written with the whole object, as where their definition has no subresource for it. Volcano's has none.
 	NoSubresource bool `json:"noSubresource,omitempty"`
 	// Capability is how many cores a queue may hold; 0: as many as there are.
@@ -162,8 +164,14 @@ var harmless = []string{crash, watchDropped, watchExpired, podTouched}
 // calm are the events of calm scenarios; what is there more than once happens more often.
 var calm = []string{crash, crash, crash, watchDropped, watchExpired, podTouched, minimumChanged}
 
-// requests are those that a fault may hit, as wire names them.
-var requests = []string{
+// ungates are requests by which the gate of a queue is taken off a pod, as wire names them.
+const ungates = "patch pods"
+
+// requests are those that a fault may hit.
+var requests = append(slices.Clone(drawn), ungates)
+
+// drawn are those that it may hit in any scenario; what is there more than once is hit more often.
+var drawn = []string{
 	binds, binds, binds, evicts, "patch pods/status",
 	"patch podgroups/status", "patch queues/status", "list pods", "watch pods", "list podgroups", "watch podgroups", "watch nodes", "watch queues",
 }
@@ -196,11 +204,18 @@ func within(r *rand.Rand) func(most time.Duration) duration {
 	}
 }
 
-// drawMixed has each seed draw its own mix: most of them have a few kinds of trouble, and not all. In some, jobs start in subgroups.
+// drawMixed has each seed draw its own mix: most of them have a few kinds of trouble, and not all. In some, jobs start in subgroups, or pods come
+// before the gate of their queue.
 func drawMixed(seed uint64) *scenario {
 	s := drawJobs(seed)
 	if r := rand.New(rand.NewPCG(seed, 0x5b)); s.Conf == "plain" && r.IntN(3) == 0 {
 		s.divide(r)
+	}
+	if r := rand.New(rand.NewPCG(seed, 0x9a)); s.Conf == "plain" && r.IntN(3) == 0 {
+		s.Gated = true
+		for range r.IntN(4) {
+			s.Faults = append(s.Faults, outage{Request: ungates, Nth: int(r.ExpFloat64() * 4), Kind: failures[r.IntN(len(failures))]})
+		}
 	}
 	return s
 }
@@ -254,7 +269,7 @@ func drawJobs(seed uint64) *scenario {
 	}
 	s.drawEvents(r, kinds, at)
 	for range r.IntN(12) {
-		o := outage{Request: requests[r.IntN(len(requests))], Nth: int(r.ExpFloat64() * 6), Kind: failures[r.IntN(len(failures))]}
+		o := outage{Request: drawn[r.IntN(len(drawn))], Nth: int(r.ExpFloat64() * 6), Kind: failures[r.IntN(len(failures))]}
 		if strings.HasPrefix(o.Request, "list ") || strings.HasSuffix(o.Request, "/eviction") {
 			// There are few of them.
 			o.Nth = r.IntN(2)

@@ -25,7 +25,7 @@ func shrink(s *scenario, fails func(*scenario) bool) *scenario {
 		small.Nodes = fewer(small.Nodes, 1, func(left []node) bool { return fails(small.withNodes(left)) })
 		small.Events = slices.DeleteFunc(slices.Clone(small.Events), small.idle)
 		for _, of := range []func(*scenario) *bool{
-			func(s *scenario) *bool { return &s.Slow }, func(s *scenario) *bool { return &s.Drowsy },
+			func(s *scenario) *bool { return &s.Slow }, func(s *scenario) *bool { return &s.Drowsy }, func(s *scenario) *bool { return &s.Gated },
 		} {
 			if quick := small; *of(&small) {
 				if *of(&quick) = false; fails(&quick) {

@@ -474,7 +474,7 @@ func (w *world) control(l *life, now time.Time) {
 	for i := range l.Size {
 		if !there[strconv.Itoa(i)] {
 			w.made++
-			w.must(w.api.Add(podObject(l, i, w.made)))
+			w.must(w.api.Add(w.podObject(l, i, w.made)))
 		}
 	}
 }
@@ -523,7 +523,8 @@ func (l *life) partOf(p *corev1.Pod) int {
 	return part
 }
 
-func podObject(l *life, index, made int) *corev1.Pod {
+// podObject is a pod of a job, the one that was made as that number.
+func (w *world) podObject(l *life, index, made int) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: fmt.Sprintf("%s-%d-%d", l.Name, index, made),
@@ -539,6 +540,9 @@ func podObject(l *life, index, made int) *corev1.Pod {
 	if l.Part > 0 {
 		p.Labels[partLabel] = strconv.Itoa(index / l.Part)
 	}
+	if w.s.Gated {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: model.QueueGate}}
+	}
 	switch l.Stuck {
 	case noClaim:
 		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: new("nowhere")}}
@@ -548,7 +552,7 @@ func podObject(l *life, index, made int) *corev1.Pod {
 	case noNode:
 		p.Spec.NodeSelector = map[string]string{"nobody": "has"}
 	case gated:
-		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "nobody.opens/this"}}
+		p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: "nobody.opens/this"})
 	case unwelcome:
 		p.Annotations[unwelcome] = "true"
 	case tooLarge:

@@ -135,7 +135,10 @@ func (u *Usage) committedCovers(o *Usage) bool {
 func usageOf(job *model.Job) Usage {
 	u := Usage{
 		Allocated: job.Usage.Allocated, Requested: job.Usage.Requested,
-		Inqueue: job.Inqueue(), Elastic: job.Elastic(), Claimed: job.Usage.Claimed, Jobs: 1,
+		Inqueue: job.Inqueue(), Elastic: job.Elastic(), Jobs: 1,
+	}
+	if job.LetIn() && (job.Group != nil || job.Key.Source == model.FromPod) {
+		u.Claimed = job.Usage.Claimed
 	}
 	if job.Stalled {
 		u.Stalled = u.Inqueue

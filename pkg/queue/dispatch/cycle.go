@@ -5,6 +5,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,8 +80,14 @@ func (d *Dispatcher) Between() {
 }
 
 // Begins reports whether a pod that was taken from the queue has a part in the turn that is on. If it has none it must go back to
-// where it waits. It begins its cycle if it has.
+// where it waits. It begins its cycle if it has. No plugin keeps a pod out of the queue that was taken from it.
 func (d *Dispatcher) Begins(uid types.UID) bool {
+	d.mu.Lock()
+	_, held := d.waits.absence.held[uid]
+	d.mu.Unlock()
+	if held {
+		d.Seen(uid)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.urgent, uid)
@@ -219,8 +226,28 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 		d.end(TurnChanged)
 	}
 	d.mu.Unlock()
+	d.hold(held, pods)
+}
+
+// hold takes in that plugins keep pods of a turn out of the queue. One that has let go before that was known has told nobody, so the queue is
+// asked once more.
+func (d *Dispatcher) hold(held []Standing, pods []*corev1.Pod) {
+	if len(held) == 0 {
+		return
+	}
 	for _, s := range held {
 		d.cfg.State.Hold(s.Pod, s.GatedBy)
+	}
+	still := map[types.UID]string{}
+	for _, s := range d.cfg.Activate(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
+		return !slices.ContainsFunc(held, func(s Standing) bool { return s.Pod == p.UID })
+	})) {
+		still[s.Pod] = s.GatedBy
+	}
+	for _, s := range held {
+		if still[s.Pod] != s.GatedBy {
+			d.Seen(s.Pod)
+		}
 	}
 }
 

@@ -62,6 +62,9 @@ func (s *lots) first(queue string) *waiting {
 			}
 		}
 	}
+	if w := s.beforeGate(queue); w != nil && earlier(w) {
+		first = w
+	}
 	s.strict.firsts[queue] = first
 	return first
 }

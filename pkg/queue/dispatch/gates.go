@@ -26,8 +26,6 @@ type gates struct {
 	// fresh: somebody came or changed since all were last looked at. Loosened is the accounts' count of room as of then.
 	fresh    bool
 	loosened uint64
-	// ahead are the jobs that are to start next in queues whose jobs start one after the other, while those that may be let through are found.
-	ahead map[string]*waiting
 }
 
 // peerGroup is jobs for which the limits of a queue have one answer.
@@ -52,8 +50,8 @@ type passage struct {
 	ask resource.Vector
 }
 
-func newGates(cfg *Config, outbox *outbox, lots *lots) gates {
-	g := gates{cfg: cfg, outbox: outbox, lots: lots}
+func newGates(cfg *Config, outbox *outbox, lots *lots) *gates {
+	g := &gates{cfg: cfg, outbox: outbox, lots: lots}
 	g.reset()
 	return g
 }
@@ -63,9 +61,10 @@ func (g *gates) reset() {
 	g.peers, g.at, g.fresh, g.loosened = map[peersKey]*peerGroup{}, map[model.JobKey]peersKey{}, true, 0
 }
 
-// apply puts a job that was let into its queue among those at the gate. The job may be nil.
+// apply puts a job that was let into its queue among those at the gate, as long as pods of it stand there or are being let through. The job
+// may be nil.
 func (g *gates) apply(w *waiting, job *model.Job) {
-	if job == nil || !job.AtQueueGate() {
+	if job == nil || !job.AtQueueGate() && job.Counts.LetThrough == 0 {
 		return
 	}
 	p := &passage{waiting: w, tasks: job.NextThroughGate()}
@@ -83,6 +82,7 @@ func (g *gates) apply(w *waiting, job *model.Job) {
 	}
 	c.passages[job.Key], g.at[job.Key] = p, key
 	c.fresh, g.fresh = true, true
+	g.lots.strict.stir(job.Queue)
 }
 
 // stir notes that a job came to a queue, left it, or changed: where jobs start one after the other, another may be first.
@@ -103,6 +103,7 @@ func (g *gates) withdraw(job model.JobKey) {
 		return
 	}
 	delete(g.at, job)
+	g.lots.strict.stir(key.queue)
 	delete(g.peers[key].passages, job)
 	if len(g.peers[key].passages) == 0 {
 		delete(g.peers, key)
@@ -116,43 +117,78 @@ func (g *gates) open() {
 	if len(g.at) == 0 || !g.fresh && g.loosened == book.Loosened() {
 		return
 	}
-	g.fresh, g.loosened, g.ahead = false, book.Loosened(), map[string]*waiting{}
-	// Who lets somebody through has less room for others: only those that may be let through now are looked at again.
-	var may []peersKey
-	for key, c := range g.peers {
-		if g.check(key, c) {
-			may = append(may, key)
-		}
-	}
-	for len(may) > 0 {
-		first, at := (*passage)(nil), 0
-		for i, key := range may {
-			if p := g.peers[key].first(g.cfg); first == nil || compareJobs(g.cfg.Policies, p.waiting, first.waiting) < 0 {
-				first, at = p, i
-			}
-		}
-		key := may[at]
-		c := g.peers[key]
-		if !g.check(key, c) {
-			may = slices.Delete(may, at, at+1)
+	g.fresh, g.loosened = false, book.Loosened()
+	// Who is let through leaves less room for others: only those that may be let through now are put in order and looked at again.
+	var may []*passage
+	for _, c := range g.peers {
+		if p := c.any(); p == nil || !g.allows(c, p) {
 			continue
 		}
-		g.let(first)
-		if c.any() == nil {
-			may = slices.Delete(may, at, at+1)
+		for _, p := range c.passages {
+			if len(p.tasks) > 0 {
+				may = append(may, p)
+			}
+		}
+	}
+	slices.SortFunc(may, g.compare)
+	refused, rivals := map[*peerGroup]bool{}, map[string]*waiting{}
+	for _, p := range may {
+		switch c := g.peers[g.at[p.job.Key]]; {
+		case refused[c]:
+		case !g.allows(c, p):
+			refused[c] = true
+		case !g.first(p):
+		case g.yields(p, rivals):
+			g.fresh = true
+		default:
+			g.let(p)
 		}
 	}
 }
 
-// check reports whether the first of a group may be let through. If not, all of it are told why.
-func (g *gates) check(key peersKey, c *peerGroup) bool {
-	if c.any() == nil {
-		return false
+// compare is the order of turns: of queues and, in one queue, of jobs.
+func (g *gates) compare(a, b *passage) int {
+	policies, x, y := g.cfg.Policies, a.waiting, b.waiting
+	if x.job.Queue != y.job.Queue && !x.partial && !y.partial {
+		if c := policies.CompareQueues(g.lots.limits.queueOf(x.job.Job), g.lots.limits.queueOf(y.job.Job)); c != 0 {
+			return c
+		}
 	}
-	reason := g.refuses(c)
-	if reason == (model.Reason{}) && g.lots.limits.strict(key.queue) {
-		reason = g.notFirst(key.queue, c.first(g.cfg))
+	return compareJobs(policies, x, y)
+}
+
+// yields reports whether a job of the queue that needs no gate to be opened comes first, and may have its turn for what the queue has left.
+// Rivals are the first of those by queue, as far as they are known.
+func (g *gates) yields(p *passage, rivals map[string]*waiting) bool {
+	queue := p.job.Queue
+	rival, known := rivals[queue]
+	if !known {
+		rival = g.lots.rival(queue)
+		rivals[queue] = rival
 	}
+	return rival != nil && compareJobs(g.cfg.Policies, rival, p.waiting) < 0
+}
+
+// rival is the first job of a queue that is about to have a turn as far as its queue is concerned; nil when there is none.
+func (s *lots) rival(queue string) *waiting {
+	var first *waiting
+	// Those that are held are looked at again if there has been more room since.
+	freed := s.loosened != s.cfg.Policies.Book().Loosened()
+	for key, l := range s.backlog.lots {
+		if key.queue != queue || key.guest || l.stage != ready && (l.stage != held || !freed) {
+			continue
+		}
+		w := l.best()
+		if (first == nil || compareJobs(s.cfg.Policies, w, first) < 0) && s.limits.refuses(w.job.Job, false) == (model.Reason{}) {
+			first = w
+		}
+	}
+	return first
+}
+
+// allows reports whether a job of a group may be let through as far as its queue is concerned. If not, all of the group are told why.
+func (g *gates) allows(c *peerGroup, p *passage) bool {
+	reason := g.refuses(c, p)
 	if reason != (model.Reason{}) {
 		g.refuse(c, reason)
 	}
@@ -169,20 +205,8 @@ func (c *peerGroup) any() *passage {
 	return nil
 }
 
-// first is the job of a group of peers that is to be let through before the others; nil when all are through.
-func (c *peerGroup) first(cfg *Config) *passage {
-	var first *passage
-	for _, p := range c.passages {
-		if len(p.tasks) > 0 && (first == nil || compareJobs(cfg.Policies, p.waiting, first.waiting) < 0) {
-			first = p
-		}
-	}
-	return first
-}
-
-// refuses says why a queue does not let the jobs of a group through. What their own tasks claim counts, too: it is kept for those.
-func (g *gates) refuses(c *peerGroup) model.Reason {
-	p := c.any()
+// refuses says why a queue does not let a job of a group through. What its own tasks claim counts, too: it is kept for those.
+func (g *gates) refuses(c *peerGroup, p *passage) model.Reason {
 	if p.ask.BestEffort() {
 		return model.Reason{}
 	}
@@ -197,22 +221,24 @@ func (g *gates) refuses(c *peerGroup) model.Reason {
 	return policies.Refuses(q, own, p.ask, false)
 }
 
-// notFirst says who comes before a job of a queue whose jobs start one after the other; the zero Reason if nobody does.
-func (g *gates) notFirst(queue string, p *passage) model.Reason {
-	ahead, known := g.ahead[queue]
-	if !known {
-		ahead = g.firstOf(queue)
-		g.ahead[queue] = ahead
+// first reports whether a job is the one to start next where jobs of its queue start one after the other. If not, it is told who is.
+func (g *gates) first(p *passage) bool {
+	if !g.lots.limits.strict(p.job.Queue) {
+		return true
 	}
+	ahead := g.lots.first(p.job.Queue)
 	if ahead == nil || compareJobs(g.cfg.Policies, p.waiting, ahead) <= 0 {
-		return model.Reason{}
+		return true
 	}
-	return comesFirst(queue, ahead)
+	if p.lot == nil {
+		g.lots.tell(p.waiting, comesFirst(p.job.Queue, ahead))
+	}
+	return false
 }
 
-// firstOf is the job of a queue that is to start next, of those before the gate and of those that may have turns; nil when there is none.
+// firstOf is the job of a queue before the gate, or that is being let through, that is to start before the others; nil when there is none.
 func (g *gates) firstOf(queue string) *waiting {
-	first := g.lots.first(queue)
+	var first *waiting
 	for key, c := range g.peers {
 		if key.queue != queue {
 			continue
@@ -253,9 +279,12 @@ func (g *gates) let(p *passage) {
 // GateKept takes in that the gate of a pod cannot be taken off: its job rests, and its queue keeps nothing for the pod until it is let through
 // again.
 func (d *Dispatcher) GateKept(task *model.Task, err error) {
+	if d.cfg.State.Task(task.UID) == nil {
+		return
+	}
 	d.mu.Lock()
 	d.waits.setbacks.failed(task.Job, 0)
-	d.waits.setbacks.explain(task.Job, fmt.Errorf("taking off the queue's scheduling gate: %w", err))
+	d.waits.setbacks.blame(task.Job, fmt.Errorf("taking off the queue's scheduling gate: %w", err))
 	d.mu.Unlock()
 	d.cfg.State.HoldBack(task.UID)
 	d.wake()

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -302,4 +303,155 @@ func (d *fixture) judge(step int, most int64, claims, placed map[types.UID]bool)
 			d.t.Fatalf("step %d: job %s asks for %dm, %dm are left, and it is not let through: it was told %v", step, job.Key, ask, idle, d.lastOf(job.Key))
 		}
 	}
+}
+
+// open adds a gang without gates. Age makes it older than those with a smaller one.
+func (d *fixture) open(job, queue string, size, age int, cpu string) {
+	d.state.UpsertGroup(keyOf(job), &model.Group{UID: types.UID(job), Queue: queue, MinMember: size, Created: epoch.Add(-time.Duration(age) * time.Minute)})
+	d.pods(job, size, cpu)
+}
+
+// wantLeads has turns be given out until none comes.
+func (d *fixture) wantLeads(want ...types.UID) {
+	d.t.Helper()
+	if got := d.run(); !slices.Equal(got, want) {
+		d.t.Fatalf("turns were led by %v, want %v", got, want)
+	}
+}
+
+// TestTheGateKeepsTheOrderOfTurns among jobs with and without gates.
+func TestTheGateKeepsTheOrderOfTurns(t *testing.T) {
+	for name, gatedAge := range map[string]int{"the one without a gate is older": 1, "the one before the gate is older": 9} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := gatedQueue(t, 1)
+				d.open("busy", "limited", 1, 99, "1")
+				d.wantLeads("busy-0")
+				d.open("free", "limited", 1, 5, "1")
+				d.gated("gated", "limited", 1, 1, gatedAge, "1")
+				d.wantLeads()
+				d.wantThrough()
+				d.state.DeletePod("busy-0")
+				if gatedAge > 5 {
+					d.wantThrough("gated-0")
+					d.ungate("gated-0")
+					d.wantLeads("gated-0")
+					return
+				}
+				d.wantLeads("free-0")
+				d.wantThrough()
+				d.state.DeletePod("free-0")
+				d.wantThrough("gated-0")
+				d.ungate("gated-0")
+				d.wantLeads("gated-0")
+			})
+		})
+	}
+}
+
+func TestTheGateKeepsTheOrderOfQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tree := byCapacity
+		tree.Switches = map[config.Switch]bool{config.EnableHierarchy: true}
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, tree))
+		d.state.UpsertQueue(&model.Queue{Name: model.RootQueue})
+		d.state.UpsertQueue(&model.Queue{Name: "all", Parent: model.RootQueue, Capability: cores(4)})
+		d.state.UpsertQueue(&model.Queue{Name: "hi", Parent: "all", Priority: 10})
+		d.state.UpsertQueue(&model.Queue{Name: "lo", Parent: "all"})
+		d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Parent: model.RootQueue})
+		d.gated("blocker", "lo", 1, 1, 99, "4")
+		d.wantThrough("blocker-0")
+		d.gated("old", "lo", 1, 1, 9, "4")
+		d.gated("young", "hi", 1, 1, 1, "4")
+		d.wantThrough()
+		d.state.DeletePod("blocker-0")
+		d.wantThrough("young-0")
+	})
+}
+
+// TestWhatIsKeptBeyondALimit: two gangs were let through, and the limit sinks to what one of them needs. One has it.
+func TestWhatIsKeptBeyondALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := gatedQueue(t, 8)
+		d.gated("a", "limited", 4, 4, 9, "1")
+		d.gated("b", "limited", 4, 4, 8, "1")
+		d.wantThrough("a-0", "a-1", "a-2", "a-3", "b-0", "b-1", "b-2", "b-3")
+		d.queue("limited", 4, false)
+		d.ungate("a-0", "a-1", "a-2", "a-3", "b-0", "b-1", "b-2", "b-3")
+		d.wantLeads("a-0")
+		if got := d.last("b"); got.Kind != model.QueueFull {
+			t.Errorf("the other one was told %v", got)
+		}
+		d.state.DeleteGroup(keyOf("a"))
+		for i := range 4 {
+			d.state.DeletePod(types.UID(fmt.Sprintf("a-%d", i)))
+		}
+		d.wantLeads("b-0")
+	})
+}
+
+// TestAJobBeforeTheGateOfAStrictQueueHoldsUpOthers: with gates or without, before it is let through and until it starts.
+func TestAJobBeforeTheGateOfAStrictQueueHoldsUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := gatedQueue(t, 4)
+		d.queue("strict", 4, true)
+		d.open("busy", "strict", 1, 99, "3")
+		d.wantLeads("busy-0")
+		d.gated("a", "strict", 2, 2, 9, "1")
+		d.gated("b", "strict", 1, 1, 8, "1")
+		d.open("free", "strict", 1, 7, "1")
+		d.wantLeads()
+		d.wantThrough()
+		for _, job := range []string{"b", "free"} {
+			if got := d.last(job); got.Kind != model.NotFirst && got.Kind != model.QueueFull {
+				t.Errorf("%s was told %v", job, got)
+			}
+		}
+		d.state.DeletePod("busy-0")
+		d.wantThrough("a-0", "a-1")
+		d.ungate("a-0")
+		d.wantLeads()
+		d.wantThrough()
+		d.ungate("a-1")
+		// Who is let through next depends on who is looked at first once it has started; the order stays.
+		if leads := d.run(); len(leads) == 0 || leads[0] != "a-0" {
+			t.Errorf("turns were led by %v, want a-0 first", leads)
+		}
+		d.wantThrough("b-0")
+	})
+}
+
+// TestWhoIsLetThroughAndHeldIsToldWhy: a plugin keeps its pod out of the scheduling queue.
+func TestWhoIsLetThroughAndHeldIsToldWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := gatedQueue(t, 1)
+		d.gated("a", "limited", 1, 1, 9, "1")
+		d.wantThrough("a-0")
+		d.keepOut("a-0", "DynamicResources")
+		d.ungate("a-0")
+		synctest.Wait()
+		if got := d.last("a"); got.Kind != model.SchedulingGated || got.Subject != "DynamicResources" {
+			t.Errorf("was told %v", got)
+		}
+	})
+}
+
+// TestAPodWithoutAGroupIsToldThatItsGateStays.
+func TestAPodWithoutAGroupIsToldThatItsGateStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := gatedQueue(t, 1)
+		p := memberOf("a", 0, "1")
+		p.Annotations = map[string]string{model.QueueAnnotation: "limited"}
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: model.QueueGate}}
+		d.state.UpsertPod(p)
+		for range 3 {
+			time.Sleep(time.Second)
+			d.wantThrough("a-0")
+			d.GateKept(d.state.Task("a-0"), errors.New("not allowed"))
+		}
+		key := model.JobKey{Source: model.FromPod, Namespace: p.Namespace, Name: p.Name}
+		if got := d.lastOf(key); got.Kind != model.SchedulerError || !strings.Contains(got.Message, "not allowed") {
+			t.Errorf("was told %v", got)
+		}
+	})
 }

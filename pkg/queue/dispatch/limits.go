@@ -6,6 +6,8 @@ package dispatch
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
@@ -44,7 +46,14 @@ func (l limits) budget(job *model.Job, borrowing bool) *policy.Budget {
 		b.Excuse()
 	}
 	b.Release(job.Queue, job.Usage.Reserved)
-	b.Release(job.Queue, job.Usage.Claimed)
+	switch claimed := job.Usage.Claimed; {
+	case claimed.IsZero():
+	case job.Need().Exceeding(claimed) == nil:
+		// It was let through for all it needs. Others that were may keep more than the limit has become since; who comes first has it.
+		b.Waive(l.cfg.Policies.Book())
+	default:
+		b.Release(job.Queue, claimed)
+	}
 	return b
 }
 
@@ -83,7 +92,10 @@ func (l limits) unanswered(job *model.Job, borrowing bool) model.Reason {
 // nothing else does.
 func (l limits) bounded(job *model.Job) bool {
 	q, book := l.queueOf(job), l.cfg.Policies.Book()
-	return book.Mode() == account.Hierarchy || q.Capability.Refuses(job.Need(), book.UsageOf(q).Taken().Get) != nil
+	held := book.UsageOf(q).Taken()
+	return book.Mode() == account.Hierarchy || q.Capability.Refuses(job.Need(), func(name corev1.ResourceName) int64 {
+		return held.Get(name) - job.Usage.Claimed.Get(name)
+	}) != nil
 }
 
 // outgrows reports whether the job needs more than its queue will ever be due.

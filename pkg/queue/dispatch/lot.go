@@ -152,6 +152,10 @@ func keyOf(j *model.Job, exact, alone bool) lotKey {
 		fmt.Fprintf(h, "by label %s", j.Group.TopologyKey)
 	}
 	writeSubGroups(h, j)
+	if !j.Usage.Claimed.IsZero() {
+		// What its queue keeps for it is not for others like it.
+		fmt.Fprintf(h, "\nclaims %s", j.Usage.Claimed)
+	}
 	if alone || j.Counts.Nominated > 0 || j.Counts.Ready() > 0 && (j.Traits&model.HasPodTerms != 0 || bound(j)) || len(j.SubGroups) > 0 && len(j.Pending) > 1 {
 		h.Write([]byte(j.Key.String()))
 	}

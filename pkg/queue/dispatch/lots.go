@@ -24,6 +24,8 @@ type lots struct {
 	// loosened is the accounts' count of room in queues as of when the lots that wait for it were last looked at.
 	loosened uint64
 	strict   strictQueues
+	// beforeGate is the first job of a queue whose pods stand before its gate; nil when there is none.
+	beforeGate func(queue string) *waiting
 }
 
 func newLots(cfg *Config, outbox *outbox) *lots {

@@ -68,8 +68,15 @@ func (s setbacks) failed(key model.JobKey, cost time.Duration) {
 // explain keeps the error of a bind, so that the PodGroup of a job that failed tells it. Pods without a PodGroup are told by the
 // scheduler itself.
 func (s setbacks) explain(key model.JobKey, err error) {
+	if job := s.cfg.State.Summary(key); job != nil && job.Group != nil {
+		s.blame(key, err)
+	}
+}
+
+// blame keeps an error that nobody else tells.
+func (s setbacks) blame(key model.JobKey, err error) {
 	of, failed := s.byJob[key]
-	if job := s.cfg.State.Summary(key); !failed || job == nil || job.Group == nil {
+	if !failed {
 		return
 	}
 	of.why = model.Reason{Kind: model.SchedulerError, Message: err.Error()}

@@ -29,7 +29,7 @@ type waitlist struct {
 	// completer is the first of the jobs that go before others because they are partial.
 	completer   model.JobKey
 	admissions  admissions
-	gates       gates
+	gates       *gates
 	alarms      alarms
 	absence     absence
 	queueBlocks queueBlocks
@@ -47,6 +47,7 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 	s.setbacks = newSetbacks(cfg, s.setBack)
 	s.admissions = newAdmissions(cfg, outbox, lots, s.blocked)
 	s.gates = newGates(cfg, outbox, lots)
+	lots.beforeGate = s.gates.firstOf
 	return s
 }
 
@@ -70,7 +71,10 @@ func (s *waitlist) update() time.Duration {
 	s.askAgain()
 	wake := s.stall()
 	s.admissions.admit(s.events)
-	s.gates.open()
+	if !s.outbox.admits() {
+		// Who was let in just now may come first, and is looked at when the model knows.
+		s.gates.open()
+	}
 	wake = min(wake, s.lots.revive(s.events))
 	s.events = 0
 	for _, at := range []time.Time{s.alarms.next(), s.cfg.Policies.Again()} {
@@ -230,37 +234,26 @@ func (s *waitlist) place(w *waiting) {
 		s.watchPods(w)
 	}
 	s.gates.withdraw(key)
-	now := s.cfg.Clock.Now()
-	if until := s.absence.ofJob(key, now); !until.IsZero() {
-		s.alarms.set(key, until)
+	if s.rests(w) {
 		s.lots.leave(w)
 		s.admissions.withdraw(w)
-		return
-	}
-	if w.notBefore.After(now) {
-		s.lots.leave(w)
-		s.admissions.withdraw(w)
-		s.alarms.set(key, w.notBefore)
-		if w.why != (model.Reason{}) {
-			s.lots.tell(w, w.why)
-		}
 		return
 	}
 	reason := s.blocked(job, admitted)
-	if admitted && (reason == (model.Reason{}) || reason.Kind == model.SchedulingGated) && job.AtQueueGate() {
+	if admitted && s.mayPass(job, reason) {
 		s.gates.apply(w, s.job(key))
 	}
 	if reason != (model.Reason{}) {
 		s.lots.leave(w)
 		s.admissions.withdraw(w)
-		if !s.gates.has(key) && job.Counts.LetThrough == 0 {
+		if !s.gates.has(key) {
 			s.lots.tell(w, reason)
 		}
 		return
 	}
 	switch {
 	case !admitted && s.cfg.Policies.Enqueue:
-		if !w.job.Deadline.IsZero() && w.job.Deadline.After(now) {
+		if !w.job.Deadline.IsZero() && w.job.Deadline.After(s.cfg.Clock.Now()) {
 			s.alarms.set(key, w.job.Deadline)
 		}
 		s.admissions.apply(w)
@@ -274,6 +267,33 @@ func (s *waitlist) place(w *waiting) {
 		s.lots.leave(w)
 		s.lots.tell(w, model.Reason{})
 	}
+}
+
+// mayPass reports whether pods of a job that was let in stand before the gate of its queue or are being let through, and nothing else than
+// that, or tasks that ask for nothing, is in their way.
+func (s *waitlist) mayPass(job *model.Job, reason model.Reason) bool {
+	switch reason.Kind {
+	case "", model.SchedulingGated, model.BackfillOff:
+		return job.Counts.AtQueueGate+job.Counts.LetThrough > 0 && (reason.Kind != model.SchedulingGated || job.OpensByQueue())
+	}
+	return false
+}
+
+// rests reports whether a job is not to be looked at before a time, and has it looked at then: a plugin was found to hold its pod, or it has failed.
+func (s *waitlist) rests(w *waiting) bool {
+	key, now := w.job.Key, s.cfg.Clock.Now()
+	if until := s.absence.ofJob(key, now); !until.IsZero() {
+		s.alarms.set(key, until)
+		return true
+	}
+	if !w.notBefore.After(now) {
+		return false
+	}
+	s.alarms.set(key, w.notBefore)
+	if w.why != (model.Reason{}) {
+		s.lots.tell(w, w.why)
+	}
+	return true
 }
 
 // waits reports whether a job has something to wait for: to be let into its queue, tasks without a node, members to make

@@ -205,7 +205,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 		State: c.State, Writer: writer, Profile: handle, Clock: c.options.Clock, Args: c.setup.evictions(),
 	})
 	releaser := &release.Releaser{State: c.State, Writer: writer, Keeper: c.Evictions, Evicts: c.Rules.Evicts}
-	c.Gates = queuegate.NewOpener(handle.ClientSet(), c.options.Clock, func(t *model.Task, err error) { c.Dispatcher.GateKept(t, err) })
+	c.Gates = queuegate.NewOpener(ctx, handle.ClientSet(), c.options.Clock, func(t *model.Task, err error) { c.Dispatcher.GateKept(t, err) })
 	c.Dispatcher = dispatch.New(dispatch.Config{
 		State:     c.State,
 		Rules:     rules.forDispatch(),
