@@ -137,7 +137,7 @@ func usageOf(job *model.Job) Usage {
 		Allocated: job.Usage.Allocated, Requested: job.Usage.Requested,
 		Inqueue: job.Inqueue(), Elastic: job.Elastic(), Jobs: 1,
 	}
-	if job.LetIn() && (job.Group != nil || job.Key.Source == model.FromPod) {
+	if job.Group != nil || job.Key.Source == model.FromPod {
 		u.Claimed = job.Usage.Claimed
 	}
 	if job.Stalled {
