@@ -61,13 +61,16 @@ func (g *gates) reset() {
 	g.peers, g.at, g.fresh, g.loosened = map[peersKey]*peerGroup{}, map[model.JobKey]peersKey{}, true, 0
 }
 
-// apply puts a job that was let into its queue among those at the gate, as long as pods of it stand there or are being let through. The job
-// may be nil.
+// apply puts a job that was let into its queue among those at the gate, as long as pods of it may be let through or are being so. The job may
+// be nil.
 func (g *gates) apply(w *waiting, job *model.Job) {
-	if job == nil || !job.AtQueueGate() && job.Counts.LetThrough == 0 {
+	if job == nil {
 		return
 	}
 	p := &passage{waiting: w, tasks: job.NextThroughGate()}
+	if len(p.tasks) == 0 && job.Counts.LetThrough == 0 {
+		return
+	}
 	for _, t := range p.tasks {
 		p.ask.Add(t.Request)
 	}

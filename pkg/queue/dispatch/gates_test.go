@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
@@ -431,6 +432,27 @@ func TestWhoIsLetThroughAndHeldIsToldWhy(t *testing.T) {
 		d.ungate("a-0")
 		synctest.Wait()
 		if got := d.last("a"); got.Kind != model.SchedulingGated || got.Subject != "DynamicResources" {
+			t.Errorf("was told %v", got)
+		}
+	})
+}
+
+// TestWhoCannotBeLetThroughIsToldWhy: its minimum takes a subgroup that lacks a pod.
+func TestWhoCannotBeLetThroughIsToldWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := gatedQueue(t, 8)
+		d.state.UpsertGroup(keyOf("b"), &model.Group{
+			UID: "b", Queue: "limited", MinMember: 3, Created: epoch, Phase: model.PhaseInqueue,
+			SubGroups: []model.SubGroupPolicy{{Name: "pair", Size: 2, Selector: labels.Everything(), Keys: []string{"pair"}}},
+		})
+		for i := range 3 {
+			p := memberOf("b", i, "1")
+			p.Labels = map[string]string{"pair": fmt.Sprint(i / 2)}
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: model.QueueGate}}
+			d.state.UpsertPod(p)
+		}
+		d.wantThrough()
+		if got := d.last("b"); got.Kind != model.SchedulingGated {
 			t.Errorf("was told %v", got)
 		}
 	})
