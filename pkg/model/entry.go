@@ -19,8 +19,8 @@ type entry struct {
 	index map[types.UID]int
 	// admitted: the job has been let into its queue.
 	admitted bool
-	// ready: some task holds a node or has succeeded. Ran: some task is known to have had a node since the job was let in.
-	ready, ran bool
+	// ready: some task holds a node or has succeeded.
+	ready bool
 	// lent: job.Pending has been handed out, and is copied before it changes. Those who read the model set it.
 	lent atomic.Bool
 	// oldest is the task that was created first, as long as the job's queue, or more, goes by it.

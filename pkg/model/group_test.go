@@ -53,35 +53,3 @@ func TestAdmissionEndsWithItsPodGroup(t *testing.T) {
 		})
 	}
 }
-
-// TestAJobThatLostAllItsPodsIsLetInAnew: not one that lost some, nor one whose reservations were taken back before anything was bound.
-func TestAJobThatLostAllItsPodsIsLetInAnew(t *testing.T) {
-	s := batchState()
-	s.UpsertGroup(train, &model.Group{MinMember: 2, Phase: model.PhaseInqueue})
-	wants := func(when string, want bool) {
-		t.Helper()
-		if job := s.Job(train); job.Admitted != want {
-			t.Errorf("%s: admitted is %t, want %t", when, job.Admitted, want)
-		}
-	}
-	for _, p := range members("w", 2) {
-		s.UpsertPod(p)
-	}
-	s.Assume("w-0", "node-0")
-	s.Forget("w-0")
-	wants("a reservation was taken back", true)
-	for _, p := range members("w", 2, running) {
-		s.UpsertPod(p)
-	}
-	s.DeletePod("w-0")
-	wants("one of two is left", true)
-	for _, p := range members("w", 2, running, terminating)[1:] {
-		s.UpsertPod(p)
-	}
-	wants("the last one terminates", true)
-	s.DeletePod("w-1")
-	wants("all are gone", false)
-	s.Admit(train, true)
-	s.UpsertPod(members("v", 1)[0])
-	wants("it was let in, and has a new pod", true)
-}

@@ -90,18 +90,6 @@ func (e *entry) begin() {
 		e.job.Start = Start{Tasks: max(1, e.job.Min()), Roles: maps.Clone(e.job.roleMins()), SubGroups: e.job.subGroupMins()}
 	}
 	e.ready = ready
-	e.leave()
-}
-
-// leave takes a job's admission back when nothing is left of those of its tasks that had nodes: it has to be let in anew, for there may be no
-// room any more. Source: Volcano's job phase, which goes from Running to Pending (reference section 3.10).
-func (e *entry) leave() {
-	switch c := &e.job.Counts; {
-	case c.Scheduled()+c.ReleasingPlaced > 0:
-		e.ran = true
-	case e.ran && c.ByStatus[Allocated] == 0:
-		e.ran, e.admitted = false, false
-	}
 }
 
 // Half reports whether some members of a gang hold nodes, and too few, and it was never whole: what it holds is of no use to it. Of gangs

@@ -130,19 +130,19 @@ func TestRequestsNeedRights(t *testing.T) {
 	if !w.allowed(pods) || w.hits["the right to create pods/eviction"] != 1 {
 		t.Errorf("evicting a pod is not allowed, or not noted: %v", w.hits)
 	}
-	pods.Verb, pods.Subresource = "patch", ""
+	pods.Verb, pods.Subresource = "update", ""
 	if w.allowed(pods) {
 		t.Error("changing a pod is allowed")
 	}
 	w.authorize(pods, kindOf(pods))
-	says(t, w.misused(), "the scheduler has no right to patch pods, and asked for that")
+	says(t, w.misused(), "the scheduler has no right to update pods, and asked for that")
 	rights, err := writingRights()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"the right to patch podgroups", "the right to create queues", "the right to patch podgroups/status", "the right to patch queues/status",
-		"the right to create pods/eviction",
+		"the right to create pods/eviction", "the right to patch pods",
 	}
 	if diff := cmp.Diff(want, rights); diff != "" {
 		t.Errorf("the rights to write that our own role gives (-want,+got)\n%s", diff)
