@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
@@ -76,6 +77,13 @@ func TestAnOrdinaryPodBreaksNoGang(t *testing.T) {
 				s.fill(half)
 				s.ordinary("plain", s.node(), "2", "", 0)
 				s.holds(map[string]int{"plain": 1})
+				// Nobody has been placed by it: that it runs, and knows the gang for half, its PodGroup says.
+				env.Eventually(s.t, patience, func() string {
+					if got := s.PodGroup(s.t, "half").Status.Phase; got != volcano.PodGroupUnknown {
+						return fmt.Sprintf("the half gang's PodGroup is %q", got)
+					}
+					return ""
+				})
 			},
 			want: map[string]int{"half": 1, "plain": 1, "taker": 1},
 		},
