@@ -201,7 +201,7 @@ type Usage struct {
 	Requested resource.Vector
 	// Gated is what waiting tasks ask for that carry scheduling gates other than the queue gate alone.
 	Gated resource.Vector
-	// Claimed is what waiting tasks ask for that the queue has let through its gate, those left out for which room is kept.
+	// Claimed is what those waiting tasks ask for that the queue has let through its gate. Tasks for which evictions make room are not counted.
 	Claimed resource.Vector
 }
 

@@ -84,7 +84,7 @@ func (u *Usage) add(o *Usage, n int64) {
 	u.Groups.add(o.Groups, int(n))
 }
 
-// Taken is what limits count: what is held, and what is kept for tasks that were let through the gate. It is never to be changed.
+// Taken is what limits count: what tasks hold, and what the queue keeps for those that it let through its gate. It is never to be changed.
 func (u *Usage) Taken() resource.Vector {
 	if u.Claimed.IsZero() {
 		return u.Allocated

@@ -42,11 +42,11 @@ type peersKey struct {
 	alone model.JobKey
 }
 
-// passage is what a job asks to be let through together; nobody once it has been let through and the model is yet to be told.
+// passage is the tasks of a job that are to be let through together. It has none once they were, until the job is looked at again.
 type passage struct {
 	*waiting
 	tasks []*model.Task
-	// ask is what they ask for together.
+	// ask is the sum of their requests.
 	ask resource.Vector
 }
 
