@@ -205,7 +205,7 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 	if len(standings) == 0 {
 		return
 	}
-	var held []Standing
+	var noted []Standing
 	d.mu.Lock()
 	for _, s := range standings {
 		task := d.cfg.State.Task(s.Pod)
@@ -215,37 +215,40 @@ func (d *Dispatcher) activate(number uint64, pods []*corev1.Pod) {
 		}
 		if s.GatedBy != "" {
 			d.waits.absence.held[s.Pod] = s.GatedBy
-			held = append(held, s)
 		} else {
-			// Nothing depends on its being told of the pod.
 			d.waits.absence.away[s.Pod] = away{task.Job, d.cfg.Clock.Now().Add(overtakenAfter)}
 			d.waits.changed[task.Job] = true
 		}
+		noted = append(noted, s)
 	}
-	if t := d.turn; t != nil && t.number == number && (len(held) > 0 || !d.waits.absence.ofJob(t.job, d.cfg.Clock.Now()).IsZero()) {
+	if len(noted) > 0 {
 		d.end(TurnChanged)
 	}
 	d.mu.Unlock()
-	d.hold(held, pods)
+	d.recheck(noted, pods)
 }
 
-// hold takes in that plugins keep pods of a turn out of the queue. One that has let go before that was known has told nobody, so the queue is
-// asked once more.
-func (d *Dispatcher) hold(held []Standing, pods []*corev1.Pod) {
-	if len(held) == 0 {
+// recheck asks the queue once more where pods are that were noted as absent, and tells the model of those that plugins hold. What the queue
+// got, or a plugin let go, before that was noted has told nobody.
+func (d *Dispatcher) recheck(noted []Standing, pods []*corev1.Pod) {
+	if len(noted) == 0 {
 		return
 	}
-	for _, s := range held {
-		d.cfg.State.Hold(s.Pod, s.GatedBy)
+	was := map[types.UID]Standing{}
+	for _, s := range noted {
+		if was[s.Pod] = s; s.GatedBy != "" {
+			d.cfg.State.Hold(s.Pod, s.GatedBy)
+		}
 	}
-	still := map[types.UID]string{}
+	still := map[Standing]bool{}
 	for _, s := range d.cfg.Activate(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
-		return !slices.ContainsFunc(held, func(s Standing) bool { return s.Pod == p.UID })
+		_, asked := was[p.UID]
+		return !asked
 	})) {
-		still[s.Pod] = s.GatedBy
+		still[s] = true
 	}
-	for _, s := range held {
-		if still[s.Pod] != s.GatedBy {
+	for _, s := range noted {
+		if !still[s] {
 			d.Seen(s.Pod)
 		}
 	}

@@ -6,6 +6,7 @@ package dispatch_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,6 +214,36 @@ func TestThePodIsNotInTheQueueYet(t *testing.T) {
 		d.Seen("a-0")
 		d.want("a-0")
 	})
+}
+
+// TestThePodComesWhileTheQueueIsAsked: what the dispatcher waits for happens between the queue's answer and the note that it is waited for.
+func TestThePodComesWhileTheQueueIsAsked(t *testing.T) {
+	for name, by := range map[string]string{"the queue gets the pod": "", "a plugin lets it go": "DynamicResources"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newFixture(t)
+				d.Between()
+				d.keepOut("a-0", by)
+				d.mu.Lock()
+				d.overtake = func() {
+					d.letIn("a-0")
+					d.Seen("a-0")
+				}
+				d.mu.Unlock()
+				asked := time.Now()
+				d.submit("a", 1, 2, "1")
+				if got := d.take(); !slices.Contains(got, "a-0") {
+					t.Fatalf("activated %v, want a-0", got)
+				}
+				if waited := time.Since(asked); waited > 0 {
+					t.Errorf("it waited %s", waited)
+				}
+				d.begin("a-0")
+				d.plan("a-0")
+				d.place("a-0")
+			})
+		})
+	}
 }
 
 // TestAPodIsNotWaitedForWithoutEnd: nothing depends on the queue's saying that it has a pod.

@@ -48,6 +48,8 @@ type fixture struct {
 	released, warned, whole []string
 	// elsewhere are pods that are not in the scheduling queue, with the plugin that keeps them out, if one does.
 	elsewhere map[types.UID]string
+	// overtake is called once, when the queue has been asked for pods and its answer is yet to be taken in; nil: nothing happens then.
+	overtake func()
 	// parks counts how often lots were set aside, by reason.
 	parks map[model.ReasonKind]int
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
@@ -129,13 +131,18 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 		Recorder: recorder{fixture: d},
 		Activate: func(pods []*corev1.Pod) (elsewhere []dispatch.Standing) {
 			d.mu.Lock()
-			defer d.mu.Unlock()
 			for _, p := range pods {
 				if by, ok := d.elsewhere[p.UID]; ok {
 					elsewhere = append(elsewhere, dispatch.Standing{Pod: p.UID, GatedBy: by})
 					continue
 				}
 				d.activated = append(d.activated, p.UID)
+			}
+			overtake := d.overtake
+			d.overtake = nil
+			d.mu.Unlock()
+			if overtake != nil {
+				overtake()
 			}
 			return elsewhere
 		},
