@@ -306,3 +306,43 @@ func TestABrokenGangIsCompletedBeyondWhatItsQueueIsDue(t *testing.T) {
 		})
 	}
 }
+
+// TestABrokenGangDoesNotWaitAmongOthersThatAskForTheSame: its queue has no room for the pod of another job, and for its own, which is like it
+// but for what the gang holds, it has, also when the scheduling queue learns of that pod last.
+func TestABrokenGangDoesNotWaitAmongOthersThatAskForTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newStandbyWith(t, args("allocate", inGangs, byProportion))
+		for _, queue := range []string{"a", "b"} {
+			d.state.UpsertQueue(&model.Queue{Name: queue, Weight: 1})
+		}
+		for job, of := range map[string]struct {
+			queue string
+			least int
+		}{"half": {"a", 3}, "others": {"a", 2}, "theirs": {"b", 1}} {
+			d.state.UpsertGroup(keyOf(job), &model.Group{UID: types.UID(job), Queue: of.queue, MinMember: of.least, Phase: model.PhaseRunning, Created: epoch})
+		}
+		for i := range 2 {
+			d.bind("half", i)
+			d.bind("others", i)
+		}
+		for i := range 6 {
+			d.state.UpsertPod(memberOf("theirs", i, "4"))
+		}
+		go d.Run(t.Context())
+		d.want("theirs-0")
+		d.begin("theirs-0")
+		d.refuse("theirs-0", dispatch.Refusal{Reason: noRoom})
+		d.Between()
+		d.state.UpsertPod(memberOf("others", 2, "1"))
+		d.want()
+		if got := d.last("others"); got.Kind != model.QueueFull {
+			t.Fatalf("the other job is told %+v", got)
+		}
+		d.keepOut("half-2", "")
+		d.state.UpsertPod(memberOf("half", 2, "1"))
+		d.want()
+		d.letIn("half-2")
+		d.Seen("half-2")
+		d.want("half-2")
+	})
+}

@@ -152,10 +152,7 @@ func keyOf(j *model.Job, exact, alone bool) lotKey {
 		fmt.Fprintf(h, "by label %s", j.Group.TopologyKey)
 	}
 	writeSubGroups(h, j)
-	if !j.Usage.Claimed.IsZero() {
-		// What its queue keeps for it is not for others like it.
-		fmt.Fprintf(h, "\nclaims %s", j.Usage.Claimed)
-	}
+	writeOwn(h, j)
 	if alone || j.Counts.Nominated > 0 || j.Counts.Ready() > 0 && (j.Traits&model.HasPodTerms != 0 || bound(j)) || len(j.SubGroups) > 0 && len(j.Pending) > 1 {
 		h.Write([]byte(j.Key.String()))
 	}
@@ -178,6 +175,17 @@ func writeSubGroups(h io.Writer, j *model.Job) {
 		if p.Topology != nil {
 			fmt.Fprintf(h, " %+v", *p.Topology)
 		}
+	}
+}
+
+// writeOwn writes why its queue may have room for a job and not for others like it: room is kept for it, or what it holds already does not
+// count.
+func writeOwn(h io.Writer, j *model.Job) {
+	if claimed := j.Usage.Claimed; !claimed.IsZero() {
+		fmt.Fprintf(h, "\nclaims %s", claimed)
+	}
+	if own := j.OwnHalf(); !own.IsZero() {
+		fmt.Fprintf(h, "\nhalf %s", own)
 	}
 }
 

@@ -262,7 +262,7 @@ func TestABrokenGangIsCompletedBeyondWhatItsQueueDeserves(t *testing.T) {
 	e.CreatePods(t, beside.Member(2))
 	env.Consistently(t, time.Second, e.AllBound(t, "beside", 2))
 	e.CreatePods(t, lost.Member(2))
-	env.Eventually(t, 3*soon, e.AllBound(t, lost.Name, 3))
+	env.Eventually(t, soon, e.AllBound(t, lost.Name, 3))
 	env.Consistently(t, time.Second, e.AllBound(t, "beside", 2))
 }
 
