@@ -84,8 +84,21 @@ type lot struct {
 	notBefore time.Time
 	// starving: evictions might help the lot's jobs, once somebody can be evicted.
 	starving bool
+	// judged is the job for which the lot was last set aside.
+	judged standing
 	// searched is when it was last looked for victims within what the queue is due, searchedBeyond when beyond it.
 	searched, searchedBeyond time.Time
+}
+
+// standing is what besides what a job asks for decides whom it may have evicted.
+type standing struct {
+	job      model.JobKey
+	priority int32
+}
+
+func (l *lot) standing() standing {
+	first := l.best().job
+	return standing{first.Key, first.Priority}
 }
 
 // stage is what a lot waits for.
@@ -107,6 +120,9 @@ const (
 func (l *lot) Position() *int { return &l.at }
 
 func (l *lot) best() *waiting { return l.jobs.Top() }
+
+// resting reports whether nothing but the time helps the lot.
+func (l *lot) resting() bool { return l.stage == parked && l.helps == 0 && !l.behind }
 
 // lastSearch is when it was last looked for victims for a turn that borrows, or for one that does not: who may be evicted
 // for the one and for the other are two questions.

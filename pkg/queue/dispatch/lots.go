@@ -70,6 +70,17 @@ func (s *lots) join(w *waiting) {
 	}
 }
 
+// promote has victims sought for a job that has become the first of a lot which is set aside: nobody may be evicted for the one that was
+// judged, and somebody for this one. What rests goes on resting.
+func (s *lots) promote(w *waiting) {
+	l := w.lot
+	if !s.cfg.Evicts || l == nil || l.best() != w || l.stage != parked && l.stage != held || l.judged == l.standing() || l.resting() {
+		return
+	}
+	l.judged = l.standing()
+	s.backlog.wake(l, false)
+}
+
 // leave takes a job out of its lot, and forgets an empty lot.
 func (s *lots) leave(w *waiting) {
 	if w.lot == nil {

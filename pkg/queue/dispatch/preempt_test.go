@@ -225,6 +225,59 @@ func TestTheNextOfALotPreempts(t *testing.T) {
 	})
 }
 
+// TestWhoComesFirstInALotSeeksItsOwnVictims: a job of higher priority, by its PodGroup and not by its pods, comes to wait with one that nobody
+// can be evicted for; or the one that waits becomes such a job. The search does not wait for something else to happen.
+func TestWhoComesFirstInALotSeeksItsOwnVictims(t *testing.T) {
+	for name, c := range map[string]struct {
+		then  func(d *fixture)
+		lead  types.UID
+		nodes bool
+	}{
+		"another comes, its queue is full":    {then: func(d *fixture) { d.ask("urgent", 1, "high") }, lead: "urgent-0"},
+		"another comes, the nodes are full":   {then: func(d *fixture) { d.ask("urgent", 1, "high") }, lead: "urgent-0", nodes: true},
+		"it becomes so, its queue is full":    {then: func(d *fixture) { d.ask("like", 1, "high") }, lead: "like-0"},
+		"it becomes so, the nodes are full":   {then: func(d *fixture) { d.ask("like", 1, "high") }, lead: "like-0", nodes: true},
+		"another becomes so, behind the like": {then: func(d *fixture) { d.ask("younger", 1, "high") }, lead: "younger-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := evicting(t, "preempt")
+				if c.nodes {
+					d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Reclaimable: true})
+					d.addNode("node-0", "4")
+				}
+				d.occupy("low", 4)
+				// For a second pods that were placed are new victims, for whom all jobs are looked at again.
+				time.Sleep(2 * time.Second)
+				d.ask("like", 1, "")
+				d.ask("younger", 1, "")
+				for _, uid := range d.take() {
+					d.refuse(uid, dispatch.Refusal{Reason: noRoom})
+				}
+				d.want()
+				time.Sleep(2 * time.Second)
+				d.want()
+				began := time.Now()
+				c.then(d)
+				for time.Since(began) <= time.Second {
+					if took := d.take(); len(took) > 0 {
+						if !slices.Equal(took, []types.UID{c.lead}) {
+							t.Errorf("activated %v, want %s", took, c.lead)
+						}
+						d.Enter(c.lead)
+						if a := d.MayPreempt(c.lead).Actions; !slices.Contains(a, config.Preempt) {
+							t.Errorf("it may preempt by %v", a)
+						}
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				t.Error("it has no turn within a second")
+			})
+		})
+	}
+}
+
 // TestATurnOnBorrowedRoomSeeksItsOwnVictims: a gang that needs more than its queue is due looks for victims within the due, in
 // vain, and then beyond it. The one search does not put off the other.
 func TestATurnOnBorrowedRoomSeeksItsOwnVictims(t *testing.T) {

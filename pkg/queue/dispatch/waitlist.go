@@ -210,6 +210,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 	}
 	s.gates.stir(job.Queue)
 	s.place(w)
+	s.lots.promote(w)
 	s.restall(w)
 }
 
