@@ -21,7 +21,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
@@ -46,9 +45,26 @@ func wantFile(t *testing.T, name string, got []string, advice string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(text, "\n")); diff != "" {
-		t.Errorf("Kubernetes is not what this module relies on (-want,+got):\n%s\n%s", diff, advice)
+	if diff := changes(strings.Split(string(want), "\n"), strings.Split(text, "\n")); len(diff) > 0 {
+		t.Errorf("Kubernetes is not what this module relies on (-want,+got):\n%s\n%s", strings.Join(diff, "\n"), advice)
 	}
+}
+
+// changes are the whole lines that only one of two texts has: each names what has changed.
+func changes(want, got []string) []string {
+	var diff []string
+	for _, l := range want {
+		if !slices.Contains(got, l) {
+			diff = append(diff, "-"+l)
+		}
+	}
+	for _, l := range got {
+		if !slices.Contains(want, l) {
+			diff = append(diff, "+"+l)
+		}
+	}
+	slices.SortStableFunc(diff, func(a, b string) int { return strings.Compare(a[1:], b[1:]) })
+	return diff
 }
 
 // directory is where the source of a package is.
