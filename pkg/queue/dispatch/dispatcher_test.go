@@ -233,6 +233,28 @@ func TestATurnThatIsRepeatedKeepsItsPlace(t *testing.T) {
 	})
 }
 
+// TestATurnThatIsRepeatedKeepsItsPlaceThoughItTookLong: the allowance is spent by it, and the next job has more room to spare.
+func TestATurnThatIsRepeatedKeepsItsPlaceThoughItTookLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newFixture(t)
+		d.Between()
+		d.submit("old", 1, 2, "8")
+		d.submit("new", 1, 1, "1")
+		d.want("old-0")
+		for range 3 {
+			d.begin("old-0")
+			d.Enter("old-0")
+			if !d.Repeat("old-0") {
+				t.Fatal("the turn is not repeated")
+			}
+			// To tell the API server takes long.
+			time.Sleep(400 * time.Millisecond)
+			d.Between()
+			d.want("old-0")
+		}
+	})
+}
+
 // TestPausesAreBounded: a cache that is always behind costs others no more than what comes to nothing may.
 func TestPausesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

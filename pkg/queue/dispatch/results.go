@@ -93,6 +93,7 @@ func (d *Dispatcher) Repeat(lead types.UID) bool {
 	}
 	d.chargeTurn(t)
 	d.end(TurnRepeated)
+	d.selection.repeated = true
 	if w.repeats++; w.repeats > quickRepeats {
 		d.breathe()
 	}

@@ -18,8 +18,8 @@ type selection struct {
 	lots  *lots
 	// allowance is the time for plans that may come to nothing.
 	allowance allowance
-	// roomy: the last turn was for most room.
-	roomy bool
+	// roomy: the last turn was for most room. Repeated: it was repeated, and who had it is still first.
+	roomy, repeated bool
 	// turns counts those that were begun.
 	turns uint64
 }
@@ -61,9 +61,10 @@ func (s *selection) untilRetry() time.Duration {
 
 // roomiest begins every second turn, while the allowance is spent, for the job with most places to spare: first plans, which are not put
 // off, may come to nothing one after the other, and what surely fits is not to wait for all of them. Of those whose places are not
-// counted yet the youngest is counted, so that whoever comes behind many is found.
+// counted yet the youngest is counted, so that whoever comes behind many is found. A turn that is repeated is followed by none of these: it may
+// be for the very room that its job was yet to learn of.
 func (s *selection) roomiest(totals model.Totals) *turn {
-	if s.roomy = !s.roomy && !s.lots.backlog.retrying; !s.roomy {
+	if s.roomy = !s.roomy && !s.repeated && !s.lots.backlog.retrying; !s.roomy {
 		return nil
 	}
 	s.lots.countRoom()
@@ -198,6 +199,7 @@ func (s *selection) begin(key model.JobKey) *turn {
 		return nil
 	}
 	now := s.cfg.Clock.Now()
+	s.repeated = false
 	s.turns++
 	return &turn{number: s.turns, job: job.Key, uid: job.UID, least: job.Min(), lead: lead.Pod, progress: now, began: now}
 }
