@@ -18,7 +18,7 @@ const (
 	RoomMade Event = 1 << iota
 	// NodeChanged: a node appeared, grew, or changed labels, taints or readiness.
 	NodeChanged
-	// NodeLost: a node disappeared.
+	// NodeLost: a node disappeared, or has less than before.
 	NodeLost
 	// PodPlaced: a pod was placed, or changed in its labels or began to terminate on its node, which can satisfy the
 	// affinity and spread terms of others.
@@ -31,8 +31,8 @@ const (
 	QueueChanged
 	// QuotaChanged: a resource quota appeared, disappeared or changed.
 	QuotaChanged
-	// ProtectionChanged: a disruption budget, a priority class, or what a group with members on nodes keeps of them or is worth,
-	// changed, so that others may be evicted than before.
+	// ProtectionChanged: a disruption budget, a priority class, or what a group with members on nodes, or one of these, keeps from being evicted
+	// or is worth, changed, so that others may be evicted than before.
 	ProtectionChanged
 	// PodStarted: a pod that was bound runs now.
 	PodStarted
@@ -40,8 +40,10 @@ const (
 	EvictionAnswered
 	// OutsideAnswered: somebody outside the process who votes on jobs and queues has answered, or is to be asked again.
 	OutsideAnswered
-	// JudgedAnew: somebody outside the process may judge nodes otherwise than before.
+	// JudgedAnew: somebody outside the process may judge nodes otherwise than before, or a queue has its pods on other nodes.
 	JudgedAnew
+	// KeptRoomFreed: room that was kept on a node for a pod is for others now.
+	KeptRoomFreed
 )
 
 // Change is what one update did to the model.

@@ -34,6 +34,7 @@ func TestEventsOfAChange(t *testing.T) {
 		"a node shrinks": {
 			before: func(s *model.State) model.Change { return s.UpsertNode(newNode("node-0", having("cpu", "2"))) },
 			change: func(s *model.State) model.Change { return s.UpsertNode(newNode("node-0", having("cpu", "1"))) },
+			want:   model.NodeLost,
 		},
 		"a node reports that it is alive": {
 			before: func(s *model.State) model.Change { return s.UpsertNode(newNode("node-0")) },

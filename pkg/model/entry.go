@@ -52,14 +52,14 @@ func (s *State) putTask(t *Task, c *Change) {
 	e := s.entry(t.Job)
 	if i, ok := e.index[t.UID]; ok {
 		before := e.job.Tasks[i]
-		s.touchKept(before, t)
+		s.touchKept(before, t, c)
 		e.job.Tasks[i] = t
 		if !t.countsAs(before) || !e.job.Group.sameSubGroup(before.Pod, t.Pod) {
 			e.count(before, -1)
 			e.count(t, 1)
 		}
 	} else {
-		s.touchKept(nil, t)
+		s.touchKept(nil, t, c)
 		e.index[t.UID] = len(e.job.Tasks)
 		e.job.Tasks = append(e.job.Tasks, t)
 		s.jobOf[t.UID] = t.Job
@@ -78,16 +78,19 @@ func (s *State) putTask(t *Task, c *Change) {
 }
 
 // touchKept records that the room which is kept on the node of a task's nomination changed; before is nil for a new task.
-func (s *State) touchKept(before, t *Task) {
-	was, is := "", ""
+func (s *State) touchKept(before, t *Task, c *Change) {
+	was, is, at := "", "", ""
 	if before != nil {
 		was = before.Nominated
 	}
 	if t != nil {
-		is = t.Nominated
+		is, at = t.Nominated, t.Node
 	}
 	if was == is {
 		return
+	}
+	if was != "" && at != was {
+		c.Events |= KeptRoomFreed
 	}
 	for _, name := range []string{was, is} {
 		if name != "" {
@@ -106,7 +109,10 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 	delete(s.nominated, uid)
 	e := s.jobs[key]
 	i, last := e.index[uid], len(e.job.Tasks)-1
-	s.touchKept(e.job.Tasks[i], nil)
+	s.touchKept(e.job.Tasks[i], nil, c)
+	if e.job.Tasks[i].Evicting {
+		c.Events |= EvictionAnswered
+	}
 	e.count(e.job.Tasks[i], -1)
 	moved := e.job.Tasks[last]
 	e.job.Tasks[i] = moved
@@ -145,9 +151,9 @@ func (e *entry) count(t *Task, n int) {
 			e.job.Pending = slices.Clone(e.job.Pending)
 			e.lent.Store(false)
 		}
-		i, ok := findDemand(e.job.Pending, t.Class)
+		i, ok := findDemand(e.job.Pending, t)
 		if !ok {
-			e.job.Pending = slices.Insert(e.job.Pending, i, Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Pod: t.Pod, Request: t.Request})
+			e.job.Pending = slices.Insert(e.job.Pending, i, demandOf(t))
 		}
 		if e.job.Pending[i].Count += n; e.job.Pending[i].Count == 0 {
 			e.job.Pending = slices.Delete(e.job.Pending, i, i+1)

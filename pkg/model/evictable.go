@@ -94,12 +94,32 @@ func indexOf(name string) int {
 	return n
 }
 
-// annotation returns what the PodGroup says under a key, as an annotation or, if asked, as a label.
-func (j *Job) annotation(key string, orLabel bool) (said string, ok bool) {
-	if j.Group == nil || j.Group.Object == nil {
+// spares reports whether a task says otherwise than before whether, how soon and how early among others it may be evicted.
+func (t *Task) spares(before *Task) bool {
+	return t.Preemptable() != before.Preemptable() || t.Revocable() != before.Revocable() || t.Priority != before.Priority ||
+		!t.CoolsUntil().Equal(before.CoolsUntil())
+}
+
+// evictedLike reports whether a PodGroup says the same as another of whether, and how many at a time, its pods may be evicted.
+func (g *Group) evictedLike(o *Group) bool {
+	if g.Object == o.Object {
+		return true
+	}
+	for _, key := range []string{PreemptableKey, MinAvailableAnnotation, MaxUnavailableAnnotation} {
+		a, saysA := g.annotation(key, key == PreemptableKey)
+		if b, saysB := o.annotation(key, key == PreemptableKey); a != b || saysA != saysB {
+			return false
+		}
+	}
+	return true
+}
+
+// annotation returns what a PodGroup, nil where there is none, says under a key, as an annotation or, if asked, as a label.
+func (g *Group) annotation(key string, orLabel bool) (said string, ok bool) {
+	if g == nil || g.Object == nil {
 		return "", false
 	}
-	object, err := meta.Accessor(j.Group.Object)
+	object, err := meta.Accessor(g.Object)
 	if err != nil {
 		return "", false
 	}
@@ -111,7 +131,7 @@ func (j *Job) annotation(key string, orLabel bool) (said string, ok bool) {
 
 // Preemptable returns what the job's PodGroup says of being evicted, and whether it says anything.
 func (j *Job) Preemptable() (may, said bool) {
-	flag, said := j.annotation(PreemptableKey, true)
+	flag, said := j.Group.annotation(PreemptableKey, true)
 	return yes(flag), said
 }
 
@@ -120,11 +140,11 @@ func (j *Job) Preemptable() (may, said bool) {
 // running tasks than it is to keep loses one all the same.
 func (j *Job) EvictableAtOnce() int {
 	total, running := j.Counts.Total(), j.Counts.ByStatus[Running]
-	if said, ok := j.annotation(MinAvailableAnnotation, false); ok {
+	if said, ok := j.Group.annotation(MinAvailableAnnotation, false); ok {
 		if least, err := scaled(said, total); err == nil {
 			return max(0, running-least)
 		}
-	} else if said, ok := j.annotation(MaxUnavailableAnnotation, false); ok {
+	} else if said, ok := j.Group.annotation(MaxUnavailableAnnotation, false); ok {
 		if most, err := scaled(said, total); err == nil {
 			return max(0, most-(total-j.Counts.Completed()-running))
 		}
@@ -174,10 +194,10 @@ func (j *Job) put(t *Task, n int) {
 	if !t.Placeable() {
 		return
 	}
-	i, ok = findDemand(j.Pending, t.Class)
+	i, ok = findDemand(j.Pending, t)
 	// Tasks that had a node have no class, and need not be equal.
 	if !ok || n > 0 && !j.Pending[i].Request.Equal(t.Request) {
-		j.Pending = slices.Insert(j.Pending, i, Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Pod: t.Pod, Request: t.Request})
+		j.Pending = slices.Insert(j.Pending, i, demandOf(t))
 	}
 	j.Pending[i].Count += n
 	if j.Pending[i].Count == 0 {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,7 +115,8 @@ func (j *Job) Nodes() []string {
 // same queue and at the same priority.
 func (g *Group) protectsLike(o *Group) bool {
 	return g.MinMember == o.MinMember && maps.Equal(g.MinTaskMember, o.MinTaskMember) && sameSubGroups(g, o) &&
-		g.PriorityClass == o.PriorityClass && ptr.Equal(g.Priority, o.Priority) && g.Queue == o.Queue && g.Terms == o.Terms && g.Whole == o.Whole
+		g.PriorityClass == o.PriorityClass && ptr.Equal(g.Priority, o.Priority) && g.Queue == o.Queue && g.Terms == o.Terms && g.Whole == o.Whole &&
+		g.evictedLike(o)
 }
 
 // Counts are how many tasks of a job, or of one role of it, are in which state (reference section 2.5).
@@ -246,6 +248,7 @@ type RoleCounts struct {
 // Demand is a number of equal tasks that wait for nodes.
 type Demand struct {
 	Class, Shape, Ask Class
+	Role              string
 	Count             int
 	// Pod is one of them, or was: its spec is that of all.
 	Pod *corev1.Pod
@@ -304,8 +307,15 @@ func findRole(roles []RoleCounts, role string) (int, bool) {
 	return slices.BinarySearchFunc(roles, role, func(r RoleCounts, role string) int { return cmp.Compare(r.Role, role) })
 }
 
-func findDemand(demands []Demand, class Class) (int, bool) {
-	return slices.BinarySearchFunc(demands, class, func(d Demand, class Class) int { return bytes.Compare(d.Class[:], class[:]) })
+func findDemand(demands []Demand, t *Task) (int, bool) {
+	return slices.BinarySearchFunc(demands, t, func(d Demand, t *Task) int {
+		return cmp.Or(bytes.Compare(d.Class[:], t.Class[:]), strings.Compare(d.Role, t.Role))
+	})
+}
+
+// demandOf is what tasks like one ask for; none of them is counted yet.
+func demandOf(t *Task) Demand {
+	return Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Role: t.Role, Pod: t.Pod, Request: t.Request}
 }
 
 // Min is the number of tasks that start together: minMember, or 1 for a job of one.

@@ -160,8 +160,8 @@ func (l *ledger) at(name string) *node {
 // touch records that the room of a node changed.
 func (l *ledger) touch(name string) { l.touched = append(l.touched, name) }
 
-// setNode records a node and reports whether the change can help a waiting job.
-func (l *ledger) setNode(object *corev1.Node) (helps bool) {
+// setNode records a node, and reports whether the change can help a waiting job, and whether there is less for all.
+func (l *ledger) setNode(object *corev1.Node) (helps, shrank bool) {
 	n := l.at(object.Name)
 	allocatable := resource.FromList(object.Status.Allocatable)
 	if !n.known || !slices.Equal(allocatable, n.allocatable) || placementChanged(n.object, object) {
@@ -175,10 +175,11 @@ func (l *ledger) setNode(object *corev1.Node) (helps bool) {
 	}
 	l.allocatable.Add(allocatable)
 	l.largest = nil
+	shrank = n.allocatable.Exceeding(allocatable) != nil
 	helps = !n.known || allocatable.Exceeding(n.allocatable) != nil || placementChanged(n.object, object)
 	n.known, n.allocatable, n.object = true, allocatable, object
 	l.weigh(n)
-	return helps
+	return helps, shrank
 }
 
 // weigh brings up to date what the pods on a node ask for beyond what it has.
@@ -198,7 +199,7 @@ func (l *ledger) weigh(n *node) {
 // placementChanged reports whether anything but the amounts changed that decides which pods a node takes.
 func placementChanged(before, after *corev1.Node) bool {
 	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
-		!maps.Equal(before.Labels, after.Labels) ||
+		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Status.DeclaredFeatures, after.Status.DeclaredFeatures) ||
 		!slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value })
 }
 

@@ -68,8 +68,15 @@ func (q *Queue) same(o *Queue) bool {
 		q.Priority == o.Priority && q.Reclaimable == o.Reclaimable && q.Problem == o.Problem &&
 		slices.Equal(q.Capability, o.Capability) && slices.Equal(q.Guarantee, o.Guarantee) &&
 		slices.Equal(q.Deserved, o.Deserved) && slices.Equal(q.Hierarchy, o.Hierarchy) &&
-		slices.Equal(q.HierarchyWeights, o.HierarchyWeights) &&
-		q.NodeGroups.equal(o.NodeGroups) && q.GroupLimits.equal(o.GroupLimits)
+		slices.Equal(q.HierarchyWeights, o.HierarchyWeights) && q.placesLike(o)
+}
+
+// placesLike reports whether a queue has its pods on the same nodes as before; before is nil for a new one.
+func (q *Queue) placesLike(before *Queue) bool {
+	if before == nil {
+		before = &Queue{}
+	}
+	return q.NodeGroups.equal(before.NodeGroups) && q.GroupLimits.equal(before.GroupLimits)
 }
 
 // QueueRefuses says why a queue, nil when it does not exist, gives a job no turns; the zero Reason when it does. A queue

@@ -186,6 +186,9 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 		if before.Evicting && !t.Evicting {
 			c.Events |= EvictionAnswered
 		}
+		if t.Node != "" && t.spares(before) {
+			c.Events |= ProtectionChanged
+		}
 		if before.Job != t.Job {
 			s.dropTask(t.UID, c)
 		}
@@ -308,7 +311,8 @@ func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 		if e.job.Start.Tasks == 0 && (before == nil || !s.leads) {
 			e.job.Start = g.Start
 		}
-		if before != nil && e.job.Counts.Ready() > 0 && !before.protectsLike(g) {
+		// Without a PodGroup its pods are not evicted.
+		if e.job.Counts.Ready() > 0 && (before == nil || !before.protectsLike(g)) {
 			c.Events |= ProtectionChanged
 		}
 		e.regroup(g)
@@ -393,9 +397,13 @@ func (s *State) moveTask(t *Task, to JobKey, c *Change) {
 // UpsertNode records a node.
 func (s *State) UpsertNode(n *corev1.Node) Change {
 	return s.write(func(c *Change) {
-		if s.ledger.setNode(n) {
+		helps, shrank := s.ledger.setNode(n)
+		if helps {
 			c.Events |= NodeChanged
 			c.Nodes = append(c.Nodes, n)
+		}
+		if shrank {
+			c.Events |= NodeLost
 		}
 	})
 }
@@ -420,7 +428,9 @@ func (s *State) UpsertQueue(q *Queue) Change {
 		if q.Problem != "" && (before == nil || before.Problem != q.Problem) {
 			c.Complaints = append(c.Complaints, Complaint{Object: q.Object, Problem: q.Problem})
 		}
-		c.Events |= QueueChanged
+		if c.Events |= QueueChanged; !q.placesLike(before) {
+			c.Events |= JudgedAnew
+		}
 		c.Queues = append(c.Queues, q.Name)
 	})
 }

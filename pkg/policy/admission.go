@@ -88,7 +88,7 @@ func (p *quota) FollowJob(key model.JobKey, job *model.Job) {
 	of.Sub(before)
 	delete(p.jobs, key)
 	if job != nil && job.Admitted {
-		if ask := missing(job); ask != nil {
+		if ask := Missing(job); ask != nil {
 			p.jobs[key] = ask
 			of.Add(ask)
 		}
@@ -101,9 +101,9 @@ func (p *quota) FollowJob(key model.JobKey, job *model.Job) {
 	}
 }
 
-// missing is what the job's minimum will ask of the quotas on top of what they count: the part of minResources that its
+// Missing is what the job's minimum will ask of the quotas on top of what they count: the part of minResources that its
 // pods that do not exist yet have in its minimum. Nil for a job that asks for nothing more.
-func missing(job *model.Job) resource.Vector {
+func Missing(job *model.Job) resource.Vector {
 	if job.Group == nil || job.Group.MinQuota == nil || job.Counts.Total() >= job.Min() {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (p *quota) FollowQueues([]*account.Queue) {}
 
 func (p *quota) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	// Pods that exist were let in by the quotas themselves.
-	request := missing(j.Job)
+	request := Missing(j.Job)
 	if request == nil {
 		return Abstain, model.Reason{}
 	}

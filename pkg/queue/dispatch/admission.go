@@ -44,8 +44,10 @@ func (a *application) Position() *int { return &a.place }
 type applicantKey struct {
 	queue, namespace string
 	claim            [sha256.Size]byte
-	// overdue: the job has waited as long as it may, which can let it in where others are rejected.
-	overdue bool
+	// priority decides whom it may have evicted, and so what it finds room in.
+	priority int32
+	// overdue: the job has waited as long as it may, podless: none of its pods is there. Either can let it in where others are rejected.
+	overdue, podless bool
 	// alone is set where jobs that claim the same are told apart.
 	alone model.JobKey
 }
@@ -76,12 +78,8 @@ func (s *admissions) reset() {
 // apply puts a job among those that ask to be let in.
 func (s *admissions) apply(w *waiting) {
 	job := w.job
-	key := applicantKey{queue: job.Queue, namespace: job.Key.Namespace}
-	quota := ""
-	if job.Group != nil && job.Counts.Total() < job.Min() {
-		quota = job.Group.MinQuota.String()
-	}
-	key.claim = sha256.Sum256([]byte(w.job.Claim().String() + "/" + quota))
+	key := applicantKey{queue: job.Queue, namespace: job.Key.Namespace, priority: job.Priority, podless: job.Counts.Total() == 0}
+	key.claim = sha256.Sum256([]byte(w.job.Claim().String() + "/" + policy.Missing(job.Job).String()))
 	key.overdue = !job.Deadline.IsZero() && !job.Deadline.After(s.cfg.Clock.Now())
 	if s.cfg.Policies.AloneInAdmission() {
 		key.alone = job.Key

@@ -41,6 +41,8 @@ type broken struct {
 	// asked: its members were to be evicted since it last held nothing. Holding is how many of them had nodes then, zero once one has gone.
 	asked   bool
 	holding int
+	// lapsed: its minimum protects it no more, which others were told.
+	lapsed bool
 	// released is how often one has. A request that the API server refuses or does not get changes nothing, and does not count.
 	released int
 }
@@ -56,6 +58,8 @@ type brokenGangs struct {
 	alarms alarms
 	outbox *outbox
 	gangs  map[model.JobKey]broken
+	// lapsed: one is not protected any more, which is yet to be told to those that wait for room.
+	lapsed bool
 	// totals are what they came to.
 	totals BrokenTotals
 }
@@ -158,7 +162,7 @@ func (g *brokenGangs) watch(key model.JobKey, job *model.Job) (released int) {
 	}
 	b.held = job.OwnHalf()
 	if b.since.IsZero() || b.how != how {
-		b.how, b.since, b.warned = how, now, terms{}
+		b.how, b.since, b.warned, b.lapsed = how, now, terms{}, false
 	}
 	b.terms = g.cfg.termsOf(job, how)
 	g.gangs[key] = b
@@ -246,7 +250,12 @@ func (g *brokenGangs) judge(job *model.Job, b broken) {
 		}
 		g.alarms.set(key, now.Add(after/2))
 	default:
-		// Those who wait for its room look for it when its time is over: see Trial.Again.
+		// Those who looked for its room look again: see Trial.Again. Others are told.
+		if b.lapsed {
+			return
+		}
+		b.lapsed, g.lapsed = true, true
+		g.gangs[key] = b
 		return
 	}
 	g.gangs[key] = b

@@ -98,7 +98,7 @@ func (d *Dispatcher) Begins(uid types.UID) bool {
 	d.turn.progress, d.turn.nudged = d.cfg.Clock.Now(), false
 	if d.turn.members == nil {
 		// What happened before is in the snapshot that the cycle takes.
-		d.turn.events = 0
+		d.turn.events, d.turn.touched = 0, nil
 	}
 	return true
 }
@@ -248,9 +248,12 @@ func (d *Dispatcher) recheck(noted []Standing, pods []*corev1.Pod) {
 		still[s] = true
 	}
 	for _, s := range noted {
-		if !still[s] {
-			d.Seen(s.Pod)
+		if still[s] {
+			continue
 		}
+		// Whoever was told that it was let go may have found that the model had yet to be told that it was held.
+		d.cfg.State.Hold(s.Pod, "")
+		d.Seen(s.Pod)
 	}
 }
 

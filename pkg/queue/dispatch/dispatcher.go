@@ -133,10 +133,7 @@ func (d *Dispatcher) Notify(c model.Change) {
 	d.waits.events |= c.Events
 	d.lots.rooms.note(c)
 	if d.turn != nil {
-		d.turn.events |= c.Events
-		if !c.Own {
-			d.turn.disturbed |= c.Events
-		}
+		d.turn.note(c)
 	}
 	idle := d.turn == nil
 	d.mu.Unlock()

@@ -5,12 +5,14 @@ package dispatch
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/heap"
@@ -90,15 +92,15 @@ type lot struct {
 	searched, searchedBeyond time.Time
 }
 
-// standing is what besides what a job asks for decides whom it may have evicted.
+// standing is what besides what a job asks for, and its priority, decides whom it may have evicted.
 type standing struct {
-	job      model.JobKey
-	priority int32
+	job     model.JobKey
+	starves bool
 }
 
-func (l *lot) standing() standing {
-	first := l.best().job
-	return standing{first.Key, first.Priority}
+func (l *lot) standing(policies *policy.Set) standing {
+	first := l.best().job.Job
+	return standing{first.Key, policies.Starving(first)}
 }
 
 // stage is what a lot waits for.
@@ -152,12 +154,15 @@ func keyOf(j *model.Job, exact, alone bool) lotKey {
 	}
 	r := j.Requirement()
 	number(r.Tasks)
+	// Whom it may have evicted goes by it, whoever comes first of its like.
+	number(int(j.Priority))
 	for _, role := range slices.Sorted(maps.Keys(r.Roles)) {
 		h.Write([]byte(role))
 		number(r.Roles[role])
 	}
 	// Of one class or many, a job that needs a single task is like any other as long as the classes are the same.
-	for _, a := range askedBy(j, exact) {
+	for _, a := range askedBy(j, exact, len(r.Roles) > 0) {
+		h.Write([]byte(a.role))
 		h.Write(a.key[:])
 		number(min(a.count, max(1, r.Tasks)))
 	}
@@ -207,28 +212,32 @@ func writeOwn(h io.Writer, j *model.Job) {
 
 // asked is a number of tasks that ask for the same.
 type asked struct {
+	role  string
 	key   model.Class
 	count int
 }
 
-// askedBy sums up what the waiting tasks of a job ask for, in the order of the keys.
-func askedBy(j *model.Job, exact bool) []asked {
-	var list []asked
+func (a asked) same(o asked) bool { return a.role == o.role && a.key == o.key }
+
+// askedBy sums up what the waiting tasks of a job ask for, in the order of the keys: byRole, for each role of its own.
+func askedBy(j *model.Job, exact, byRole bool) []asked {
+	list := make([]asked, 0, len(j.Pending))
 	for i := range j.Pending {
-		key := j.Pending[i].Ask
+		a := asked{key: j.Pending[i].Ask, count: j.Pending[i].Count}
 		if exact {
-			key = j.Pending[i].Class
+			a.key = j.Pending[i].Class
 		}
-		if n := len(list); n > 0 && list[n-1].key == key {
-			list[n-1].count += j.Pending[i].Count
-			continue
+		if byRole {
+			a.role = j.Pending[i].Role
 		}
-		list = append(list, asked{key, j.Pending[i].Count})
+		list = append(list, a)
 	}
-	slices.SortFunc(list, func(a, b asked) int { return bytes.Compare(a.key[:], b.key[:]) })
+	slices.SortFunc(list, func(a, b asked) int {
+		return cmp.Or(strings.Compare(a.role, b.role), bytes.Compare(a.key[:], b.key[:]))
+	})
 	n := 0
 	for _, a := range list {
-		if n > 0 && list[n-1].key == a.key {
+		if n > 0 && list[n-1].same(a) {
 			list[n-1].count += a.count
 			continue
 		}
@@ -241,7 +250,7 @@ func askedBy(j *model.Job, exact bool) []asked {
 // helpedBy are the events after which a plan for the job may come out differently.
 func helpedBy(w *waiting) model.Event {
 	traits := w.job.Traits
-	events := model.RoomMade | model.NodeChanged | model.QueueChanged | model.JudgedAnew
+	events := model.RoomMade | model.NodeChanged | model.QueueChanged | model.JudgedAnew | model.KeptRoomFreed
 	if traits&model.HasPodTerms != 0 || w.exact {
 		events |= model.PodPlaced | model.NodeLost
 	}

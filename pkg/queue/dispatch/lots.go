@@ -74,11 +74,13 @@ func (s *lots) join(w *waiting) {
 // judged, and somebody for this one. What rests goes on resting.
 func (s *lots) promote(w *waiting) {
 	l := w.lot
-	if !s.cfg.Evicts || l == nil || l.best() != w || l.stage != parked && l.stage != held || l.judged == l.standing() || l.resting() {
+	if !s.cfg.Evicts || l == nil || l.best() != w || l.stage != parked && l.stage != held || l.resting() {
 		return
 	}
-	l.judged = l.standing()
-	s.backlog.wake(l, false)
+	if now := l.standing(s.cfg.Policies); l.judged != now {
+		l.judged = now
+		s.backlog.wake(l, false)
+	}
 }
 
 // leave takes a job out of its lot, and forgets an empty lot.
@@ -124,7 +126,8 @@ func (s *lots) withhold(l *lot, reason model.Reason) {
 	}
 }
 
-// release makes the lots ready again that a queue's limit held, if some queue may have more room since.
+// release makes the lots ready again that a queue's limit held, or that wait for evictions to give their queue room, if some queue may have more
+// since.
 func (s *lots) release() {
 	loosened := s.cfg.Policies.Book().Loosened()
 	if s.loosened == loosened {
@@ -132,6 +135,14 @@ func (s *lots) release() {
 	}
 	s.loosened = loosened
 	s.backlog.wakeAll(held)
+	if s.lookout.events&model.EvictionAnswered == 0 {
+		return
+	}
+	for l := range s.backlog.aside[parked] {
+		if l.helps&model.EvictionAnswered != 0 {
+			s.backlog.wake(l, true)
+		}
+	}
 }
 
 // give records why the jobs of a lot wait, and tells it of those to whom it is news.
@@ -191,7 +202,7 @@ func (s *lots) refuse(l *lot, t *turn, r Refusal) {
 		if r.Stale {
 			l.notBefore = s.cfg.Clock.Now().Add(retryDelays[0])
 		} else if l.indexed() {
-			s.rooms.heed(l, r.Vetoes)
+			missed = s.rooms.heed(l, t, r.Vetoes) || missed
 		}
 		if missed {
 			s.backlog.wake(l, true)

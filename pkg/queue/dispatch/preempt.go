@@ -20,8 +20,8 @@ import (
 // beyond it, and between two looks at all lots for which there may be new victims: a busy cluster places pods all the time.
 const searchPause = time.Second
 
-// newVictims is whether there may be new victims for those who wait for some: somebody runs who did not, somebody is protected less, or a queue is
-// due more than before or another less, which decides who may be evicted for whom. All methods are called with the dispatcher's lock held.
+// newVictims is whether there may be new victims for those who wait for some: somebody runs who did not, somebody is protected less, is on a node
+// that may be used again, or a queue is due more than before or another less, which decides who may be evicted for whom. All methods are called with the dispatcher's lock held.
 type newVictims struct {
 	// there: there may be some, and next is the first time at which that is looked at.
 	there bool
@@ -32,7 +32,7 @@ type newVictims struct {
 
 // note takes in what happened, where somebody may be evicted at all.
 func (n *newVictims) note(events model.Event, loosened uint64, evicts bool) {
-	const helpful = model.PodPlaced | model.PodStarted | model.ProtectionChanged
+	const helpful = model.PodPlaced | model.PodStarted | model.ProtectionChanged | model.NodeChanged
 	n.there = n.there || evicts && (events&helpful != 0 || n.loosened != loosened)
 	n.loosened = loosened
 }

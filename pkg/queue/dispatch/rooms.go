@@ -118,16 +118,20 @@ func (r *rooms) concerns(l *lot, node string) bool {
 	return !r.counted || !l.indexed() || slices.ContainsFunc(l.asks, func(a ask) bool { return r.index.Admits(a.shape, node) })
 }
 
-// heed takes in what a plan found out about nodes that have room.
-func (r *rooms) heed(l *lot, vetoes []Veto) {
+// heed takes in what the plan of a turn found out about nodes that have room. Not so of those that changed since it began: it reports whether
+// there are any.
+func (r *rooms) heed(l *lot, t *turn, vetoes []Veto) (changed bool) {
 	for _, v := range vetoes {
+		nodes := slices.DeleteFunc(slices.Clone(v.Nodes), func(node string) bool { return t.touched[node] })
+		changed = changed || len(nodes) < len(v.Nodes)
 		for _, a := range l.asks {
 			if a.shape.Key() == v.Shape {
-				r.index.Veto(a.shape, v.Nodes)
+				r.index.Veto(a.shape, nodes)
 			}
 		}
 	}
 	l.lack = l.lacks()
+	return changed
 }
 
 // byShape sums up what tasks ask of nodes, whatever their labels.

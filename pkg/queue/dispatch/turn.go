@@ -49,9 +49,28 @@ type turn struct {
 	events model.Event
 	// disturbed are those of them that others caused.
 	disturbed model.Event
+	// touched are the nodes of which anything changed since then, as long as it has no plan.
+	touched map[string]bool
 	// progress is when the turn last got on, and nudged whether its pods were activated once more since; began is when it was given.
 	progress, began time.Time
 	nudged          bool
+}
+
+// note takes in what happened while the turn is on.
+func (t *turn) note(c model.Change) {
+	t.events |= c.Events
+	if !c.Own {
+		t.disturbed |= c.Events
+	}
+	if t.members != nil || len(c.Touched) == 0 {
+		return
+	}
+	if t.touched == nil {
+		t.touched = map[string]bool{}
+	}
+	for _, node := range c.Touched {
+		t.touched[node] = true
+	}
 }
 
 // isFor reports whether a job is still what the turn was given for, and may have it.

@@ -136,6 +136,9 @@ func (s *waitlist) takeIn() {
 		s.refresh(key, job)
 	}
 	s.chooseCompleter()
+	if s.broken.lapsed {
+		s.broken.lapsed, s.lots.newVictims.there = false, true
+	}
 	clear(s.changed)
 }
 
