@@ -180,21 +180,27 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 		return before
 	default:
 		t = t.after(before, s.leads)
-		if t.Status == Running && before.Status != Running {
-			c.Events |= PodStarted
-		}
-		if before.Evicting && !t.Evicting {
-			c.Events |= EvictionAnswered
-		}
-		if t.Node != "" && t.spares(before) {
-			c.Events |= ProtectionChanged
-		}
+		c.Events |= t.since(before)
 		if before.Job != t.Job {
 			s.dropTask(t.UID, c)
 		}
 	}
 	s.putTask(t, c)
 	return t
+}
+
+// since is what happened to a task besides what its place on a node tells.
+func (t *Task) since(before *Task) (events Event) {
+	if t.Status == Running && before.Status != Running {
+		events |= PodStarted
+	}
+	if before.Evicting && !t.Evicting {
+		events |= EvictionAnswered
+	}
+	if t.Node != "" && t.spares(before) {
+		events |= ProtectionChanged
+	}
+	return events
 }
 
 // after returns a task as the API server has it with what it does not know yet of what was decided about it. Where another

@@ -68,7 +68,21 @@ func (s *selection) roomiest(totals model.Totals) *turn {
 		return nil
 	}
 	s.lots.countRoom()
-	var most, youngest *lot
+	most, youngest := s.extremes()
+	if youngest != nil {
+		if s.lots.rooms.follow(youngest); most == nil || youngest.roomierThan(most) {
+			most = youngest
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	return s.try(most, totals, false)
+}
+
+// extremes are the lot with most places to spare, of those whose places are counted, and of the others the one whose first job is the youngest; nil
+// where there is none.
+func (s *selection) extremes() (most, youngest *lot) {
 	for _, line := range s.lots.backlog.active {
 		for _, l := range line.ready.Items() {
 			switch {
@@ -79,15 +93,7 @@ func (s *selection) roomiest(totals model.Totals) *turn {
 			}
 		}
 	}
-	if youngest != nil {
-		if s.lots.rooms.follow(youngest); most == nil || youngest.roomierThan(most) {
-			most = youngest
-		}
-	}
-	if most == nil {
-		return nil
-	}
-	return s.try(most, totals, false)
+	return most, youngest
 }
 
 // roomierThan reports whether it is more likely that there is room for the lot's first job than for another's, as far as places are
