@@ -151,6 +151,8 @@ func (o *Owners) follow(kind *controllers, informer cache.SharedIndexInformer) e
 // Run has the model told of controllers, and then of pods. It returns once all that was there has been delivered, and goes on until the context
 // ends.
 func (o *Owners) Run(ctx context.Context) error {
+	// Also where the context ends before all is seen.
+	context.AfterFunc(ctx, o.absent.overdue.ShutDown)
 	seen := sync.OnceFunc(func() { close(o.seen) })
 	defer seen()
 	err := o.followJobs(ctx)
@@ -166,7 +168,6 @@ func (o *Owners) Run(ctx context.Context) error {
 		return fmt.Errorf("waiting for controllers of pods: %w", context.Cause(ctx))
 	}
 	seen()
-	context.AfterFunc(ctx, o.absent.overdue.ShutDown)
 	go func() {
 		for o.look(ctx) {
 			select {
