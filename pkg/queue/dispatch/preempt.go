@@ -63,6 +63,18 @@ func (n *newVictims) due(now time.Time) bool {
 	return true
 }
 
+// firstStarving is the first lot of a line that is set aside and for which evictions might help; nil when there is none.
+func (s *lots) firstStarving(line lineKey) (first *lot) {
+	for _, aside := range []lotSet{s.backlog.aside[parked], s.backlog.aside[held]} {
+		for l := range aside {
+			if l.starving && l.key.lineKey == line && !l.resting() && (first == nil || compareJobs(s.cfg.Policies, l.best(), first.best()) < 0) {
+				first = l
+			}
+		}
+	}
+	return first
+}
+
 // Attempt is what a turn that is about to be refused may do.
 type Attempt struct {
 	// Job is whose turn it is; nil when the turn is over.
@@ -91,7 +103,7 @@ func (d *Dispatcher) MayPreempt(lead types.UID) Attempt {
 	if d.cfg.Policies.Starving(job) {
 		a.None = d.cfg.Policies.WhyNone(job)
 	}
-	if last, now := l.lastSearch(d.turn.borrowing), d.cfg.Clock.Now(); !d.lots.newVictims.tooSoon(*last, now) {
+	if last, now := l.lastSearch(d.turn.borrowing), d.cfg.Clock.Now(); !d.lots.newVictims.tooSoon(*last, now) && !d.selection.overtakes(l) {
 		*last = now
 		a.Actions = d.selection.mayEvict(job)
 	}

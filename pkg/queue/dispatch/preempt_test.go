@@ -362,6 +362,38 @@ func TestVictimsAreSoughtAgainWhenTheQueueIsDueMore(t *testing.T) {
 	})
 }
 
+// TestVictimsAreSoughtForTheFirstOfAQueueFirst: with what a second job asks for, its queue is due more than before. By then the first one has just
+// been looked at, in vain.
+func TestVictimsAreSoughtForTheFirstOfAQueueFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := poor(t)
+		d.terminate("peers", 6)
+		d.terminate("peers", 7)
+		d.settle(dispatch.Refusal{Reason: noRoom})
+		d.state.Raise(model.ProtectionChanged)
+		d.want()
+		time.Sleep(time.Millisecond)
+		d.askIn("poor", "second", 1)
+		d.want("second-0")
+		d.Enter("second-0")
+		if a := d.MayPreempt("second-0"); len(a.Actions) > 0 {
+			t.Errorf("the second job may preempt by %v", a.Actions)
+		}
+		d.Refused("second-0", dispatch.Refusal{Reason: noRoom})
+		d.want("first-0")
+		d.Enter("first-0")
+		if a := d.MayPreempt("first-0"); !slices.Equal(a.Actions, []config.Action{config.Reclaim}) {
+			t.Errorf("the first job may preempt by %v", a.Actions)
+		}
+		d.Refused("first-0", dispatch.Refusal{Reason: noRoom})
+		d.soon("second-0")
+		d.Enter("second-0")
+		if a := d.MayPreempt("second-0"); !slices.Equal(a.Actions, []config.Action{config.Reclaim}) {
+			t.Errorf("then the second job may preempt by %v", a.Actions)
+		}
+	})
+}
+
 // TestVictimsAreSoughtAgainWhenAMinimumSinks: so does a gang that needs fewer of its members than before.
 func TestVictimsAreSoughtAgainWhenAMinimumSinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

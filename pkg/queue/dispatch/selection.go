@@ -231,7 +231,24 @@ func (s *selection) maySearch(l *lot, borrowing bool) bool {
 		return s.cfg.Evicts && !l.key.guest
 	}
 	l.starving = s.starving(job)
-	return l.starving && !s.lots.newVictims.tooSoon(*l.lastSearch(borrowing), s.cfg.Clock.Now()) && len(s.mayEvict(job)) > 0
+	return l.starving && !s.lots.newVictims.tooSoon(*l.lastSearch(borrowing), s.cfg.Clock.Now()) && len(s.mayEvict(job)) > 0 && !s.overtakes(l)
+}
+
+// overtakes reports whether victims would be sought for a lot that has just come before they are for the first of those that starve in its queue,
+// which may find some by now and is to be looked at some time later. That one has its turn first: else the newcomer might take what can be had only
+// because it has come. Those that were refused before are looked at together, in order.
+func (s *selection) overtakes(l *lot) bool {
+	now := s.cfg.Clock.Now()
+	if !l.refusedAt.IsZero() || !s.lots.newVictims.there || !s.lots.newVictims.next.After(now) {
+		return false
+	}
+	first := s.lots.firstStarving(l.key.lineKey)
+	if first == nil || first == l || compareJobs(s.cfg.Policies, first.best(), l.best()) > 0 || first.searched.Add(searchPause).After(now) ||
+		len(s.mayEvict(first.best().job.Job)) == 0 {
+		return false
+	}
+	s.lots.backlog.wake(first, false)
+	return true
 }
 
 // starving reports whether others may be evicted for a job as far as its own state goes: the policies say so, or it is the broken gang that
