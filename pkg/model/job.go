@@ -313,7 +313,7 @@ func findDemand(demands []Demand, t *Task) (int, bool) {
 	})
 }
 
-// demandOf is what tasks like one ask for; none of them is counted yet.
+// demandOf is a demand for tasks like the given one, with a count of 0.
 func demandOf(t *Task) Demand {
 	return Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Role: t.Role, Pod: t.Pod, Request: t.Request}
 }

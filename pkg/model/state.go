@@ -189,7 +189,7 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 	return t
 }
 
-// since is what happened to a task besides what its place on a node tells.
+// since returns what an update tells of a task. What it takes of its node is told elsewhere.
 func (t *Task) since(before *Task) (events Event) {
 	if t.Status == Running && before.Status != Running {
 		events |= PodStarted

@@ -164,7 +164,9 @@ func (g *brokenGangs) watch(key model.JobKey, job *model.Job) (released int) {
 	if b.since.IsZero() || b.how != how {
 		b.how, b.since, b.warned, b.lapsed = how, now, terms{}, false
 	}
-	b.terms = g.cfg.termsOf(job, how)
+	if terms := g.cfg.termsOf(job, how); terms != b.terms {
+		b.terms, b.lapsed = terms, false
+	}
 	g.gangs[key] = b
 	g.judge(job, b)
 	return released

@@ -286,6 +286,8 @@ func TestWhatNamesSomethingMissingWaitsForThat(t *testing.T) {
 			s.state.UpsertPod(other)
 			s.serve(100 * time.Millisecond)
 			s.state.DeletePod(other.UID)
+			// Nor does room that was kept for somebody.
+			s.state.Raise(model.KeptRoomFreed)
 			s.serve(100 * time.Millisecond)
 		}
 		if s.plans != 1 {

@@ -92,7 +92,7 @@ type lot struct {
 	searched, searchedBeyond time.Time
 }
 
-// standing is what besides what a job asks for, and its priority, decides whom it may have evicted.
+// standing is what decides whom a job may have evicted, besides what is in the key of its lot.
 type standing struct {
 	job     model.JobKey
 	starves bool

@@ -186,7 +186,7 @@ func (s *lots) refuse(l *lot, t *turn, r Refusal) {
 		s.stalls.note(l, r.Reason)
 		helps := helpedBy(l.best())
 		if r.Unmet {
-			helps &^= byRoom | model.PodPlaced | model.NodeLost
+			helps &^= byRoom | model.PodPlaced | model.NodeLost | model.KeptRoomFreed
 		}
 		missed := s.missed(l, t, helps)
 		l.uncounted, l.swept = l.uncounted || r.Uncounted, false

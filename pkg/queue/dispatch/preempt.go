@@ -20,8 +20,9 @@ import (
 // beyond it, and between two looks at all lots for which there may be new victims: a busy cluster places pods all the time.
 const searchPause = time.Second
 
-// newVictims is whether there may be new victims for those who wait for some: somebody runs who did not, somebody is protected less, is on a node
-// that may be used again, or a queue is due more than before or another less, which decides who may be evicted for whom. All methods are called with the dispatcher's lock held.
+// newVictims is whether there may be new victims for those who wait for some. Somebody runs who did not, is protected less, or is on a node that may
+// be used again. Or a queue is due more than before, or another less, which decides who may be evicted for whom. All methods are called with the
+// dispatcher's lock held.
 type newVictims struct {
 	// there: there may be some, and next is the first time at which that is looked at.
 	there bool

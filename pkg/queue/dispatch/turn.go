@@ -49,7 +49,7 @@ type turn struct {
 	events model.Event
 	// disturbed are those of them that others caused.
 	disturbed model.Event
-	// touched are the nodes of which anything changed since then, as long as it has no plan.
+	// touched are the nodes that changed since then. They are noted until there is a plan.
 	touched map[string]bool
 	// progress is when the turn last got on, and nudged whether its pods were activated once more since; began is when it was given.
 	progress, began time.Time

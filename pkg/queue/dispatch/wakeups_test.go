@@ -387,6 +387,14 @@ func TestAGangThatLostAMemberGivesWayWhenItsTimeIsOver(t *testing.T) {
 		d.settle(dispatch.Refusal{Reason: noRoom})
 		time.Sleep(time.Until(lost.Add(soon)))
 		d.soon("half-1")
+		// Its PodGroup gives it more time, and that is over, too.
+		d.refuse("half-1", dispatch.Refusal{Reason: noRoom})
+		longer := *d.state.Summary(keyOf("lost")).Group
+		longer.Terms.BrokenTimeout = model.Say(3 * soon)
+		d.state.UpsertGroup(keyOf("lost"), &longer)
+		d.settle(dispatch.Refusal{Reason: noRoom})
+		time.Sleep(time.Until(lost.Add(3 * soon)))
+		d.soon("half-1")
 	})
 }
 
