@@ -7,6 +7,7 @@ import (
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -95,23 +96,37 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 	for _, q := range c.source.Figures() {
 		collectQueue(q, gauge)
 	}
-	for key, part := range c.source.Shares() {
-		if key.Source != model.FromPod {
-			gauge(jobShare, part, key.Namespace, key.Name)
-		}
-	}
+	c.collectJobs(gauge, out)
 	for how, n := range c.source.Broken() {
 		gauge(brokenGangs, float64(n), string(how))
 	}
 	c.collectBroken(out)
+}
+
+// collectJobs shows the jobs that have a PodGroup or the like. By Volcano's labels some may look the same, those of one name in several
+// namespaces for one, and no metric may be shown twice: what they come to together is shown.
+func (c *collector) collectJobs(gauge func(*metrics.Desc, float64, ...string), out chan<- metrics.Metric) {
+	shares := map[types.NamespacedName]float64{}
+	for key, part := range c.source.Shares() {
+		if key.Source != model.FromPod {
+			shares[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}] += part
+		}
+	}
+	for name, part := range shares {
+		gauge(jobShare, part, name.Namespace, name.Name)
+	}
 	waiting := c.source.Waiting()
 	gauge(unscheduledJobs, float64(len(waiting)))
+	tasks, refused := map[string]int{}, map[string]int{}
 	for _, w := range waiting {
-		if w.Job.Source == model.FromPod {
-			continue
+		if w.Job.Source != model.FromPod {
+			tasks[w.Job.Name] += w.Tasks
+			refused[w.Job.Name] += w.Refused
 		}
-		gauge(unscheduledTasks, float64(w.Tasks), w.Job.Name)
-		out <- metrics.NewLazyConstMetric(jobRetries, metrics.CounterValue, float64(w.Refused), w.Job.Name)
+	}
+	for name, n := range tasks {
+		gauge(unscheduledTasks, float64(n), name)
+		out <- metrics.NewLazyConstMetric(jobRetries, metrics.CounterValue, float64(refused[name]), name)
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -52,10 +54,11 @@ func RegisterEvictions(ledger *eviction.Ledger) {
 	legacyregistry.CustomMustRegister(&evictionCollector{ledger: ledger})
 }
 
-// PreemptionAttempt counts that the eviction of pods was weighed for a job, and how many victims were chosen.
-func PreemptionAttempt(victims int) {
+// PreemptionAttempt counts that an action weighed the eviction of pods for a job, how many victims were chosen, and how long that took.
+func PreemptionAttempt(action config.Action, victims int, took time.Duration) {
 	preemptionAttempts.Inc()
 	preemptionVictims.Set(float64(victims))
+	actionLatency.WithLabelValues(string(action)).Observe(milliseconds(took))
 }
 
 // evictionCollector reads the metrics off the ledger when they are asked for.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/metrics"
 	kubetestutil "k8s.io/component-base/metrics/testutil"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -72,8 +73,8 @@ func TestAttemptsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	PreemptionAttempt(4)
-	PreemptionAttempt(2)
+	PreemptionAttempt(config.Reclaim, 4, time.Second)
+	PreemptionAttempt(config.Reclaim, 2, time.Second)
 	after, errAfter := kubetestutil.GetCounterMetricValue(preemptionAttempts)
 	victims, errVictims := kubetestutil.GetGaugeMetricValue(preemptionVictims)
 	if err := errors.Join(errAfter, errVictims); err != nil {

@@ -76,9 +76,10 @@ func Register(source Source) {
 // Recorder counts what the dispatcher does.
 type Recorder struct{}
 
-// Turn counts a turn that ended.
-func (Recorder) Turn(phase dispatch.TurnPhase, result dispatch.TurnResult) {
+// Turn counts a turn that ended, and how long it took.
+func (Recorder) Turn(phase dispatch.TurnPhase, result dispatch.TurnResult, took time.Duration) {
 	turns.WithLabelValues(string(phase), string(result)).Inc()
+	turned(took, phase == dispatch.Preempting)
 }
 
 // Parked counts a lot that was set aside.

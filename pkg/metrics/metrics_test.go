@@ -111,6 +111,29 @@ volcano_unschedule_job_count 0
 `, names...)
 }
 
+// TestJobsOfOneNameAreShownTogether: Volcano's metrics of waiting jobs do not have the namespace, and two metrics that look the same would
+// be an error instead of all metrics. Those of the job's shares do, but not where the PodGroup comes from.
+func TestJobsOfOneNameAreShownTogether(t *testing.T) {
+	ours := model.JobKey{Source: model.FromVolcano, Namespace: "ours", Name: "train"}
+	native := model.JobKey{Source: model.FromNative, Namespace: "ours", Name: "train"}
+	theirs := model.JobKey{Source: model.FromVolcano, Namespace: "theirs", Name: "train"}
+	scraped(t, still{
+		shares:  map[model.JobKey]float64{ours: 0.25, native: 0.5, theirs: 0.125},
+		waiting: []dispatch.Waiting{{Job: ours, Tasks: 8, Refused: 3}, {Job: native, Tasks: 4}, {Job: theirs, Tasks: 1, Refused: 1}},
+	}, `
+# HELP volcano_job_retry_counts [ALPHA] Number of turns that a waiting job had without being placed.
+# TYPE volcano_job_retry_counts counter
+volcano_job_retry_counts{job_id="train"} 4
+# HELP volcano_job_share [ALPHA] Dominant part of the cluster that the job holds.
+# TYPE volcano_job_share gauge
+volcano_job_share{job_id="train",job_ns="ours"} 0.75
+volcano_job_share{job_id="train",job_ns="theirs"} 0.125
+# HELP volcano_unschedule_task_count [ALPHA] Number of tasks of a waiting job that have no node.
+# TYPE volcano_unschedule_task_count gauge
+volcano_unschedule_task_count{job_id="train"} 13
+`, "volcano_job_share", "volcano_job_retry_counts", "volcano_unschedule_task_count")
+}
+
 func TestBrokenGangsAreShownByCause(t *testing.T) {
 	scraped(t, still{broken: map[dispatch.Break]int{dispatch.Half: 2, dispatch.Lost: 0}}, `
 # HELP caldera_broken_gangs [ALPHA] Number of gangs of which some members hold nodes, and too few, by cause: half (they were never whole), lost (they were).
@@ -140,9 +163,9 @@ func TestWhatTheDispatcherDoesIsCounted(t *testing.T) {
 	parks.Reset()
 	waits.Reset()
 	r := Recorder{}
-	r.Turn(dispatch.Placing, dispatch.TurnPlaced)
-	r.Turn(dispatch.Placing, dispatch.TurnPlaced)
-	r.Turn(dispatch.Planning, dispatch.TurnRefused)
+	r.Turn(dispatch.Placing, dispatch.TurnPlaced, time.Second)
+	r.Turn(dispatch.Placing, dispatch.TurnPlaced, time.Second)
+	r.Turn(dispatch.Planning, dispatch.TurnRefused, time.Second)
 	r.Parked(model.QueueFull)
 	r.Admitted("research", 3*time.Second)
 	r.Admitted("research", -time.Second)

@@ -151,6 +151,7 @@ func (a *attempt) wait() bool {
 
 // try looks for victims by one action and has them evicted. Otherwise it says why there are none.
 func (a *attempt) try(ctx context.Context, action config.Action) (why string, err error) {
+	began := a.Clock.Now()
 	trial := a.Dispatcher.Trial(a.turn.Lead.UID, action, a.Keeper.World(a.job.Queue))
 	if trial == nil {
 		return "", nil
@@ -170,7 +171,7 @@ func (a *attempt) try(ctx context.Context, action config.Action) (why string, er
 	}
 	klog.FromContext(ctx).V(3).Info("Looked for victims", "job", a.job.Key, "action", action,
 		"victims", len(statement.Victims), "tasks", len(statement.Placements), "why", statement.Why)
-	metrics.PreemptionAttempt(len(statement.Victims))
+	metrics.PreemptionAttempt(action, len(statement.Victims), a.Clock.Since(began))
 	a.again(trial.Again())
 	if len(statement.Placements) == 0 {
 		return statement.Why, nil

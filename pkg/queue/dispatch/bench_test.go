@@ -24,12 +24,12 @@ import (
 
 type silent struct{}
 
-func (silent) Turn(TurnPhase, TurnResult)     {}
-func (silent) Parked(model.ReasonKind)        {}
-func (silent) Retried()                       {}
-func (silent) Swept()                         {}
-func (silent) Released(Break)                 {}
-func (silent) Admitted(string, time.Duration) {}
+func (silent) Turn(TurnPhase, TurnResult, time.Duration) {}
+func (silent) Parked(model.ReasonKind)                   {}
+func (silent) Retried()                                  {}
+func (silent) Swept()                                    {}
+func (silent) Released(Break)                            {}
+func (silent) Admitted(string, time.Duration)            {}
 
 // crowd returns a dispatcher that has taken in so many jobs of one pod, spread over the leaves of a tree of four levels
 // with 1,000 queues.

@@ -67,8 +67,8 @@ type Config struct {
 
 // Recorder counts what a dispatcher does. It is called with the lock held and must not call back.
 type Recorder interface {
-	// Turn counts one that ended, and how far it had come.
-	Turn(phase TurnPhase, result TurnResult)
+	// Turn counts one that ended, how far it had come, and how long it took.
+	Turn(phase TurnPhase, result TurnResult, took time.Duration)
 	Parked(reason model.ReasonKind)
 	// Retried: a turn began for a job that was refused before though there seemed to be room.
 	Retried()

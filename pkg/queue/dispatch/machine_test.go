@@ -135,7 +135,7 @@ func machineRules() Rules {
 }
 
 // Turn implements Recorder. The dispatcher's lock is held.
-func (m *machine) Turn(_ TurnPhase, result TurnResult) {
+func (m *machine) Turn(_ TurnPhase, result TurnResult, _ time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ended = append(m.ended, result)

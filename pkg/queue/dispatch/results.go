@@ -180,7 +180,7 @@ func (d *Dispatcher) Bound(job model.JobKey) {
 // end closes the turn. Members that wait for each other bind if all of them have their nodes.
 func (d *Dispatcher) end(result TurnResult) {
 	t := d.turn
-	d.cfg.Recorder.Turn(t.phase(), result)
+	d.cfg.Recorder.Turn(t.phase(), result, d.cfg.Clock.Since(t.began))
 	d.turn = nil
 	if w := d.waits.jobs[t.job]; w != nil && result != TurnRepeated {
 		w.repeats = 0

@@ -41,6 +41,7 @@ func New(outside plugins.Extensions) *cobra.Command {
 	SetFeatureDefaults()
 	opts := options.NewOptions()
 	var volcanoFile string
+	var latencies bool
 	cmd := &cobra.Command{
 		Use:   "kube-scheduler",
 		Short: "Schedule pods, one by one and in gangs",
@@ -49,11 +50,13 @@ kube-scheduler does for ordinary pods. Flags, configuration and endpoints are th
 		Args: cobra.NoArgs,
 		// Feature gates are set before RunE.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return opts.ComponentGlobalsRegistry.Set() },
-		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts, volcanoFile, outside) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts, volcanoFile, latencies, outside) },
 	}
 	sets := opts.Flags
 	sets.FlagSet("misc").StringVar(&volcanoFile, volcanoFlag, "", "The path to a volcano-scheduler.conf: its actions, tiers and configurations take "+
 		"the place of what --config says about them. Without --config the scheduler is a second one, for pods with schedulerName: volcano.")
+	sets.FlagSet("metrics").BoolVar(&latencies, "volcano-metrics", false, "Serve Volcano's metrics of latencies too. "+
+		"Those of single jobs are up to three series for each PodGroup that exists.")
 	verflag.AddFlags(sets.FlagSet("global"))
 	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range sets.FlagSets {
@@ -98,7 +101,7 @@ func takeVolcano(opts *options.Options, file string) (conf *volcano, done func()
 }
 
 // run is upstream's runCommand with our plugins.
-func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside plugins.Extensions) error {
+func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, latencies bool, outside plugins.Extensions) error {
 	verflag.PrintAndExitIfRequested()
 	gate := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
@@ -126,7 +129,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 	if err != nil {
 		return err
 	}
-	if err := serve(shared); err != nil {
+	if err := serve(shared, latencies); err != nil {
 		return err
 	}
 	Adapt(shared, sched)
@@ -152,9 +155,12 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, outside 
 }
 
 // serve shows what the scheduler does on the scheduler's endpoints.
-func serve(c *core.Core) error {
+func serve(c *core.Core, latencies bool) error {
 	metrics.Register(c.Dispatcher.View())
 	metrics.RegisterEvictions(c.Evictions.Ledger)
+	if latencies {
+		metrics.RegisterLatencies(c.State, c.Clock())
+	}
 	if err := c.Evictions.Ledger.Serve(); err != nil {
 		return fmt.Errorf("serving the ledger of evictions: %w", err)
 	}
