@@ -66,8 +66,8 @@ type ruleSet struct {
 	// asks: somebody outside is among those who select. abstained is the rule set without them; nil in that one itself.
 	asks      bool
 	abstained *ruleSet
-	// byPriority: only jobs of lower priority are selected.
-	byPriority bool
+	// byPriority: only jobs of lower priority are selected. freely: nobody of this package selects, so that what queues are due may not matter.
+	byPriority, freely bool
 }
 
 // completion is the rule set of the action complete. Whoever switches a guard off for one kind of action only has it asked here.
@@ -173,6 +173,9 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 	enter(&e.claimants, policy, p.Enabled(config.EnablePreemptive))
 	if !e.starved {
 		enter(&e.starvers, policy, p.Enabled(config.EnableJobStarving))
+		if s, ok := policy.(Starver); ok && p.Enabled(config.EnableJobStarving) {
+			e.starvers = append(e.starvers, outsideStarver{s})
+		}
 	}
 }
 
@@ -180,6 +183,9 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 func (c *ruleSet) protect(policy any) {
 	if g, ok := policy.(guard); ok {
 		c.guards = append(c.guards, g.guard)
+	}
+	if g, ok := policy.(Protector); ok {
+		c.guards = append(c.guards, func(t *Trial, v model.Victim, h *jobUsage) string { return g.Protects(Eviction{t, h}, v) })
 	}
 	if _, ok := policy.(gang); ok {
 		c.gangs = !c.completes()
@@ -202,7 +208,12 @@ func (c *ruleSet) register(name string, policy any) {
 	if o, ok := policy.(Chooser); ok && c.abstained != nil && o.Chooses(c.inside()) {
 		selects = selectOutside
 	}
+	own := selects != nil
+	if !own {
+		selects = outsideRoles{policy}.selects(c.inside())
+	}
 	if selects != nil && !c.decided {
+		c.freely = !own && (c.freely || !c.offers())
 		c.selectors, c.chosenBy = append(c.selectors, selects), append(c.chosenBy, name)
 		switch policy.(type) {
 		case priority:

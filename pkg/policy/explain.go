@@ -36,6 +36,9 @@ func (s *Set) whyNone(c *ruleSet, job *model.Job) string {
 	case !s.entitledToNext(q, job):
 		return s.entitled(q, job, job.Need()).Message
 	}
+	if c.freely {
+		return "no other queue that is reclaimable holds anything"
+	}
 	protected := slices.ContainsFunc(s.book.Queues(), func(other *account.Queue) bool {
 		return other != q && other.Spec != nil && !other.Spec.Reclaimable && s.ahead(other)
 	})

@@ -4,6 +4,7 @@
 package policy_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // stranger is a policy from outside that answers what it is told to.
@@ -139,5 +141,51 @@ func TestHooksOfSomebodyOutside(t *testing.T) {
 	}
 	if why := set.Admit(policy.World{}, &policy.Ranked{Job: &model.Job{Queue: "q"}}); why != (model.Reason{}) {
 		t.Errorf("switched off: got reason %+v", why)
+	}
+}
+
+// taker is a policy from outside that would have anybody of other queues evicted for anyone.
+type taker struct{}
+
+func (taker) Reclaimable(policy.Eviction, model.Victim) string { return "" }
+
+// TestWhoeverChoosesFromOutsideNeedNotGoByDues: the other queue holds no more than it is due, which matters where a plugin of Volcano's
+// chooses in the same tier.
+func TestWhoeverChoosesFromOutsideNeedNotGoByDues(t *testing.T) {
+	own, due := config.TierPlugin{Name: "taker"}, config.TierPlugin{
+		Name: config.PluginProportion, Switches: map[config.Switch]bool{config.EnablePreemptive: false},
+	}
+	cores := func(n int64) resource.Vector { return resource.Vector{{Name: "cpu", Value: n * 1000}} }
+	for name, tc := range map[string]struct {
+		args *config.BatchQueueArgs
+		want []config.Action
+	}{
+		"in a tier above":        {tiersFor([]config.TierPlugin{own}, []config.TierPlugin{due}), []config.Action{config.Reclaim}},
+		"in the same tier":       {tiersFor([]config.TierPlugin{own, due}), nil},
+		"before it in its tier":  {tiersFor([]config.TierPlugin{due, own}), nil},
+		"below one that decides": {tiersFor([]config.TierPlugin{due}, []config.TierPlugin{own}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, err := policy.Compile(tc.args, policy.Extension{Plugin: "taker", Policy: taker{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, queue := range []string{"mine", "other"} {
+				set.SetQueue(queue, &model.Queue{Name: queue, Weight: 1, Reclaimable: true})
+			}
+			set.SetCluster(cores(4))
+			holds := &model.Job{Key: model.JobKey{Name: "holds"}, Queue: "other", Usage: model.Usage{Allocated: cores(2), Requested: cores(2)}}
+			waits := &model.Job{Key: model.JobKey{Name: "waits"}, Queue: "mine", Usage: model.Usage{Requested: cores(3)}, Pending: []model.Demand{{Count: 1, Request: cores(3)}}}
+			for _, job := range []*model.Job{holds, waits} {
+				set.SetJob(job.Key, job)
+			}
+			set.Update()
+			if got := set.MayEvict(waits); !slices.Equal(got, tc.want) {
+				t.Errorf("it might find victims by %v, want %v", got, tc.want)
+			}
+			if !set.AloneInTurns() {
+				t.Error("jobs share what was found out about one of them")
+			}
+		})
 	}
 }

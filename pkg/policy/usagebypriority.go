@@ -106,7 +106,7 @@ func (s *Set) MayEvict(job *model.Job) []config.Action {
 	var may []config.Action
 	for _, action := range s.actions {
 		c := s.ruleSet(action)
-		if c.offers() && (c.inside() && s.findsInside(c, job) || !c.inside() && s.findsAcross(job)) {
+		if c.offers() && (c.inside() && s.findsInside(c, job) || !c.inside() && s.findsAcross(c, job)) {
 			may = append(may, action)
 		}
 	}
@@ -119,14 +119,15 @@ func (s *Set) findsInside(c *ruleSet, job *model.Job) bool {
 	return s.usage.others(job, c.byPriority) > 0 || !c.ofGangs() && onNodes(job)
 }
 
-// findsAcross reports whether the job's queue may take what the job needs next, and some other holds more than its due.
-func (s *Set) findsAcross(job *model.Job) bool {
+// findsAcross reports whether the job's queue may take what the job needs next, and some other holds more than its due; or anything, where
+// dues may not matter.
+func (s *Set) findsAcross(c *ruleSet, job *model.Job) bool {
 	q := s.book.Queue(job.Queue)
 	if !s.entitledToNext(q, job) {
 		return false
 	}
 	return slices.ContainsFunc(s.book.Queues(), func(other *account.Queue) bool {
-		return other != q && mayLose(other) && s.ahead(other)
+		return other != q && mayLose(other) && (s.ahead(other) || c.freely && !other.Own.Allocated.BestEffort())
 	})
 }
 

@@ -315,6 +315,9 @@ func (s *waitlist) blocked(job *model.Job, admitted bool) model.Reason {
 	if reason := s.cfg.Policies.QueueBlocked(job); reason != (model.Reason{}) {
 		return reason
 	}
+	if reason := s.cfg.Policies.Invalid(job); reason != (model.Reason{}) {
+		return reason
+	}
 	reason := job.Blocked()
 	switch {
 	case reason == (model.Reason{}):

@@ -7,6 +7,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -83,15 +85,16 @@ func refuseWorkloads(gate featuregate.FeatureGate) error {
 		"leave it out of --feature-gates here; the API server and the controller manager keep it on", features.GenericWorkload)
 }
 
-// takeVolcano has upstream's set-up read what a volcano-scheduler.conf comes to; nil if none is given. Done is to be called in the end.
-func takeVolcano(opts *options.Options, file string) (conf *volcano, done func(), err error) {
+// takeVolcano has upstream's set-up read what a volcano-scheduler.conf comes to; nil if none is given. Its
+// tiers may name policies from outside. Done is to be called in the end.
+func takeVolcano(opts *options.Options, file string, policies []string) (conf *volcano, done func(), err error) {
 	if file == "" {
 		return nil, func() {}, nil
 	}
 	if conf, err = newVolcano(file, opts.ConfigFile); err != nil {
 		return nil, nil, err
 	}
-	conf.flags, conf.reached = opts.Flags.FlagSet("deprecated"), opts.Deprecated
+	conf.flags, conf.reached, conf.policies = opts.Flags.FlagSet("deprecated"), opts.Deprecated, policies
 	c, err := conf.translate(conf.content)
 	if err != nil {
 		return nil, nil, err
@@ -112,7 +115,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, latencie
 		return err
 	}
 
-	conf, done, err := takeVolcano(opts, volcanoFile)
+	conf, done, err := takeVolcano(opts, volcanoFile, slices.Sorted(maps.Keys(outside.Policies)))
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,8 @@ type volcano struct {
 	// nobody gave here.
 	flags   *pflag.FlagSet
 	reached *options.DeprecatedOptions
+	// policies are those from outside that tiers may name.
+	policies []string
 }
 
 // newVolcano reads the file, and --config if it is given.
@@ -55,7 +57,7 @@ func (v *volcano) translate(data []byte) (*schedulerconfig.KubeSchedulerConfigur
 	if profile.IsConfiguration(data) {
 		return nil, fmt.Errorf("--%s: %s is a KubeSchedulerConfiguration: give it with --config", volcanoFlag, v.file)
 	}
-	args, err := schedulerconf.Parse(data)
+	args, err := schedulerconf.Parse(data, v.policies...)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", v.file, err)
 	}

@@ -95,8 +95,12 @@ func (f *InForce) ExternalHold() (reason model.Reason, again time.Time) {
 
 // Ready says why a job is not ready with these placements, and when to try again; the zero Reason when it is.
 func (f *InForce) Ready(ctx context.Context, job *model.Job, placements []gang.Placement) (reason model.Reason, again time.Time) {
-	v := f.current().voter
-	if v == nil || !v.AloneInTurns() {
+	rules := f.current()
+	voter := rules.voter
+	if voter != nil && !voter.AloneInTurns() {
+		voter = nil
+	}
+	if voter == nil && !rules.policies.JudgesReady() {
 		return reason, again
 	}
 	tasks, nodes := make([]*model.Task, len(placements)), map[types.UID]string{}
@@ -111,7 +115,10 @@ func (f *InForce) Ready(ctx context.Context, job *model.Job, placements []gang.P
 			then.Tasks[i] = &placed
 		}
 	}
-	return v.Ready(ctx, then)
+	if reason = rules.policies.NotReady(then); reason != (model.Reason{}) || voter == nil {
+		return reason, again
+	}
+	return voter.Ready(ctx, then)
 }
 
 // Choose has an extender choose among the candidates of a trial for the job whose turn the pod leads, if the tiers say so.

@@ -44,12 +44,12 @@ func (s Shipped) Config() (*schedulerconfig.KubeSchedulerConfiguration, error) {
 }
 
 // Read reads a KubeSchedulerConfiguration, or a volcano-scheduler.conf, which goes into a shipped configuration. What it is
-// follows from its content; name is for messages.
-func Read(name string, data []byte, into Shipped) (*schedulerconfig.KubeSchedulerConfiguration, error) {
+// follows from its content; name is for messages. The tiers of the latter may name policies from outside.
+func Read(name string, data []byte, into Shipped, outside ...string) (*schedulerconfig.KubeSchedulerConfiguration, error) {
 	if IsConfiguration(data) {
 		return Decode(name, data)
 	}
-	args, err := schedulerconf.Parse(data)
+	args, err := schedulerconf.Parse(data, outside...)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}

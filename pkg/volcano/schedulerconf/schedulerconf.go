@@ -29,8 +29,9 @@ import (
 // sections are the keys of the file.
 var sections = []string{"actions", "tiers", "configurations", "metrics"}
 
-// Parse reads and validates a file. What is absent has Volcano's built-in default. The error tells everything that is wrong, as an Aggregate of field errors if the file is YAML at all.
-func Parse(data []byte) (*config.BatchQueueArgs, error) {
+// Parse reads and validates a file. What is absent has Volcano's built-in default. Tiers may name policies from outside besides Volcano's
+// plugins. The error tells everything that is wrong, as an Aggregate of field errors if the file is YAML at all.
+func Parse(data []byte, outside ...string) (*config.BatchQueueArgs, error) {
 	content, err := document(data)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func Parse(data []byte) (*config.BatchQueueArgs, error) {
 	if err := v1.Convert_v1_BatchQueueArgs_To_config_BatchQueueArgs(written, args, nil); err != nil {
 		return nil, fmt.Errorf("converting the configuration: %w", err)
 	}
-	if err := r.with(validation.ValidateBatchQueueArgs(nil, args)); err != nil {
+	if err := r.with(validation.ValidateBatchQueueArgs(nil, args, outside...)); err != nil {
 		return nil, err
 	}
 	return args, nil

@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command extending is an example of a scheduler with a plugin and a policy of one's own: docs/extending.md.
+// Command extending is an example of a scheduler with a plugin and policies of one's own: docs/extending.md.
 package main
 
 import (
@@ -15,12 +15,13 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/test/integration/extending/deadline"
 	"github.com/caldera-scheduler/caldera/test/integration/extending/fewestpods"
+	"github.com/caldera-scheduler/caldera/test/integration/extending/grade"
 )
 
 // own is what this scheduler has besides Caldera's plugins.
 var own = plugins.Extensions{
 	Plugins:  runtime.Registry{fewestpods.Name: fewestpods.New},
-	Policies: map[string]core.PolicyFactory{deadline.Name: deadline.New},
+	Policies: map[string]core.PolicyFactory{deadline.Name: deadline.New, grade.Name: grade.New},
 }
 
 func main() {

@@ -5,18 +5,25 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
@@ -57,6 +64,16 @@ func there(node string, count int) string {
 // play simulates a world by a configuration, and returns where pods are.
 func play(t *testing.T, conf, world string) (map[string]string, error) {
 	t.Helper()
+	r, err := simulated(t, conf, world, own)
+	if err != nil {
+		return nil, err
+	}
+	return places(r), nil
+}
+
+// simulated simulates a world at noon by a configuration, which may be a volcano-scheduler.conf.
+func simulated(t *testing.T, conf, world string, extensions plugins.Extensions) (*simulate.Result, error) {
+	t.Helper()
 	read, err := scenario.Read("world", []byte(world))
 	if err != nil {
 		t.Fatal(err)
@@ -66,20 +83,21 @@ func play(t *testing.T, conf, world string) (map[string]string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := profile.Decode(file, []byte(conf))
+	c, err := profile.Read(file, []byte(conf), profile.Second, slices.Collect(maps.Keys(extensions.Policies))...)
 	if err != nil {
 		return nil, err
 	}
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(-1)))
-	r, err := simulate.Run(klog.NewContext(t.Context(), logger), objects, simulate.Options{Config: c, Now: noon, Extensions: own})
-	if err != nil {
-		return nil, err
-	}
+	return simulate.Run(klog.NewContext(t.Context(), logger), objects, simulate.Options{Config: c, Now: noon, Extensions: extensions})
+}
+
+// places are the nodes of pods by their names.
+func places(r *simulate.Result) map[string]string {
 	on := map[string]string{}
 	for _, p := range r.Pods {
 		on[p.Name] = p.Node
 	}
-	return on, nil
+	return on
 }
 
 func shipped(t *testing.T) string {
@@ -140,15 +158,97 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 	}
 }
 
+// running returns a PodGroup of a queue whose pods have run on a node since a time, each with a core.
+func running(name, queue, node string, size int, since string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: %s}\nspec: {minMember: 1, queue: %s}\nstatus: {phase: Running}\n", name, queue)
+	for i := range size {
+		fmt.Fprintf(&b, `---
+apiVersion: v1
+kind: Pod
+metadata: {name: %[1]s-%[2]d, annotations: {scheduling.k8s.io/group-name: %[1]s}}
+spec: {schedulerName: volcano, nodeName: %[3]s, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}
+status: {phase: Running, startTime: "%[4]s"}
+`, name, i, node, since)
+	}
+	return b.String()
+}
+
+// TestJobsEvictThoseOfALowerGrade has a full node, and a gang of one that waits, in Volcano's form of configuration.
+func TestJobsEvictThoseOfALowerGrade(t *testing.T) {
+	const conf = "actions: \"allocate, %s, backfill\"\ntiers:\n- plugins:\n  - {name: grade, arguments: {settling: 10m}}\n  - name: gang\n"
+	const queue = "---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: other}\nspec: {weight: 1}\n"
+	graded := func(grade string) string { return gang("high", 1, `, annotations: {example.com/grade: "`+grade+`"}`) }
+	for name, tc := range map[string]struct {
+		action, queue, since, grade string
+		// evicted is how many pods go, waits what the gang says that waits; empty: it has its node.
+		evicted int
+		waits   string
+	}{
+		"of the same queue":           {"preempt", "default", "2026-08-15T11:00:00Z", "1", 1, ""},
+		"of another queue":            {"reclaim", "other", "2026-08-15T11:00:00Z", "1", 1, ""},
+		"not by the other action":     {"preempt", "other", "2026-08-15T11:00:00Z", "1", 0, "no room"},
+		"not of its own grade":        {"preempt", "default", "2026-08-15T11:00:00Z", "0", 0, "no room"},
+		"not what has just started":   {"preempt", "default", "2026-08-15T11:55:00Z", "1", 0, "it started less than 10m0s ago"},
+		"a grade that is none at all": {"preempt", "default", "2026-08-15T11:00:00Z", "A", 0, `the annotation example.com/grade is "A": write a whole number`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := simulated(t, fmt.Sprintf(conf, tc.action), queue+node("n1", 2)+running("low", tc.queue, "n1", 2, tc.since)+graded(tc.grade), own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, job := range r.Jobs {
+				switch {
+				case job.Name == "low" && job.Evicted != tc.evicted:
+					t.Errorf("%d pods were evicted, want %d", job.Evicted, tc.evicted)
+				case job.Name == "high" && job.Started != (tc.waits == ""):
+					t.Errorf("the gang has started: %v; it waits for %v", job.Started, job.Waits)
+				case job.Name == "high" && tc.waits != "" && tc.waits != "no room" && (job.Waits == nil || !strings.Contains(job.Waits.Message, tc.waits)):
+					t.Errorf("the gang waits for %v, want %q", job.Waits, tc.waits)
+				}
+			}
+		})
+	}
+}
+
+// apart has gangs start on two nodes at least.
+type apart struct{}
+
+func (apart) NotReady(job *model.Job) (why string) {
+	if nodes := job.Nodes(); len(slices.Compact(slices.Sorted(slices.Values(nodes)))) < 2 {
+		return "all of it would be on " + strings.Join(nodes[:1], "")
+	}
+	return ""
+}
+
+func TestAPolicyMayFindAGangNotReady(t *testing.T) {
+	extensions := plugins.Extensions{Policies: map[string]core.PolicyFactory{"apart": func(*config.TierPlugin) (any, error) { return apart{}, nil }}}
+	for name, tc := range map[string]struct {
+		conf, world, waits string
+	}{
+		"all on one node": {"{name: apart}, {name: gang}", node("n1", 4), "all of it would be on n1"},
+		"on two nodes":    {"{name: apart}, {name: gang}", node("n1", 1) + node("n2", 1), ""},
+		"when it is not asked": {
+			"{name: apart, enableJobReady: false}, {name: gang}", node("n1", 4), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := simulated(t, "actions: allocate\ntiers:\n- plugins: ["+tc.conf+"]\n", tc.world+gang("train", 2, ""), extensions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			job := r.Jobs[0]
+			if job.Started != (tc.waits == "") || tc.waits != "" && (job.Waits == nil || job.Waits.Message != tc.waits) {
+				t.Errorf("it has started: %v; it waits for %v, want %q", job.Started, job.Waits, tc.waits)
+			}
+		})
+	}
+}
+
 // TestTheSchedulerRuns builds the command and has it schedule a gang on a real control plane: away from the node that has pods.
 func TestTheSchedulerRuns(t *testing.T) {
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "extending")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the scheduler: %v\n%s", err, out)
-	}
+	binary := build(t, dir)
 	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=8,memory=64Gi"}})
 	p, err := schedulerprocess.Start(schedulerprocess.Options{Binary: binary, Kubeconfig: e.Kubeconfig, Config: []byte(shipped(t)), Dir: dir})
 	if err != nil {
@@ -165,5 +265,47 @@ func TestTheSchedulerRuns(t *testing.T) {
 	env.Eventually(t, time.Minute, e.AllBound(t, "second", 1))
 	if on := e.Members(t, "first")[0].Spec.NodeName; on == e.Members(t, "second")[0].Spec.NodeName {
 		t.Errorf("both pods are on %s", on)
+	}
+}
+
+// build compiles the command into a directory.
+func build(t *testing.T, dir string) (binary string) {
+	t.Helper()
+	binary = filepath.Join(dir, "extending")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building the scheduler: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// TestVolcanosConfigurationNamesThePolicy: the command with --volcano-conf has the job with the earliest deadline go first.
+func TestVolcanosConfigurationNamesThePolicy(t *testing.T) {
+	dir := t.TempDir()
+	binary := build(t, dir)
+	conf := filepath.Join(dir, "volcano-scheduler.conf")
+	if err := os.WriteFile(conf, []byte("actions: \"enqueue, allocate\"\ntiers:\n- plugins: [{name: deadline}, {name: gang}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=64Gi"}})
+	e.Create(t, env.Gang{Name: "early", Min: 1, Size: 1, CPU: "8"})
+	e.Create(t, env.Gang{Name: "urgent", Min: 1, Size: 1, CPU: "8", Group: func(g *volcano.PodGroup) {
+		g.Annotations = map[string]string{"example.com/deadline": "2026-08-15T13:00:00Z"}
+	}})
+	p, err := schedulerprocess.Start(schedulerprocess.Options{Binary: binary, Dir: dir, Args: []string{
+		"--volcano-conf=" + conf, "--kubeconfig=" + e.Kubeconfig, "--leader-elect=false", "--secure-port=0",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	env.Eventually(t, time.Minute, e.AllBound(t, "urgent", 1))
+	if bound, _ := e.Bound(t, "early"); bound != 0 {
+		t.Error("the gang without a deadline is on the node, too")
 	}
 }
