@@ -65,6 +65,8 @@ type latencies struct {
 
 // milestones are when things happened to a job.
 type milestones struct {
+	// uid tells a job from one that takes its name.
+	uid                  types.UID
 	queue                string
 	created, start, last time.Time
 }
@@ -105,8 +107,8 @@ func (l *latencies) follow(key model.JobKey) {
 		return
 	}
 	m := l.jobs[key]
-	if m == nil {
-		m = &milestones{start: l.clock.Now()}
+	if m == nil || m.uid != job.UID {
+		m = &milestones{uid: job.UID, start: l.clock.Now()}
 		l.jobs[key] = m
 	}
 	m.queue, m.created = job.Queue, job.Created

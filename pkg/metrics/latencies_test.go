@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -145,6 +146,21 @@ func TestOneJobOfANameIsShown(t *testing.T) {
 	c := newClockwork(t)
 	for _, source := range []model.Source{model.FromVolcano, model.FromNative} {
 		c.state.UpsertGroup(model.JobKey{Source: source, Namespace: "ml", Name: "train"}, &model.Group{Queue: "research"})
+		c.pass(time.Second)
+	}
+	c.shows(`
+# HELP volcano_e2e_job_scheduling_start_time [ALPHA] When the job was first seen in a queue (Unix seconds).
+# TYPE volcano_e2e_job_scheduling_start_time gauge
+volcano_e2e_job_scheduling_start_time{job_name="train",job_namespace="ml",queue="research"} 1.000001e+06
+`, gauges...)
+}
+
+// TestAJobThatTakesANameBeginsAnew: nobody was told that the first one is gone.
+func TestAJobThatTakesANameBeginsAnew(t *testing.T) {
+	c := newClockwork(t)
+	key := model.JobKey{Source: model.FromVolcano, Namespace: "ml", Name: "train"}
+	for _, uid := range []types.UID{"first", "second", "second"} {
+		c.state.UpsertGroup(key, &model.Group{Queue: "research", UID: uid})
 		c.pass(time.Second)
 	}
 	c.shows(`
