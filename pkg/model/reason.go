@@ -39,7 +39,7 @@ const (
 	WaitingForVictims ReasonKind = "WaitingForVictims"
 	// NotFirst: the job's queue lets its jobs start one after the other, and another one comes first.
 	NotFirst ReasonKind = "NotFirst"
-	// Withheld: somebody outside the process, such as an extender, keeps the job or its queue from turns.
+	// Withheld: an extender, or a policy of another module, keeps the job or its queue from turns.
 	Withheld ReasonKind = "Withheld"
 	// Unanswered: somebody outside the process has been asked about the job or its queue, and has not answered yet. It is
 	// never told: the reason from before holds until the answer.

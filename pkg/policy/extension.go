@@ -66,7 +66,7 @@ type Validator interface {
 // Readier has a say in whether a gang starts with what was found for it (Volcano's JobReady). With one, each turn is for one job.
 type Readier interface {
 	// NotReady says why a job does not start, and what it waits for; empty when it may. The job is as it would be with the planned tasks
-	// on their nodes. It is called without the dispatcher's lock.
+	// on their nodes. It is called without the dispatcher's lock, while other hooks may be.
 	NotReady(job *model.Job) (why string)
 }
 
@@ -96,6 +96,7 @@ type Protector interface {
 }
 
 // Eviction is a search for victims as a policy from outside sees it. What the search has taken so far counts as gone. It must not be kept.
+// The hooks that are given one are called without the dispatcher's lock, while others may be.
 type Eviction struct {
 	trial *Trial
 	// of is the usage of the victim's job.
@@ -113,7 +114,7 @@ func (e Eviction) For() *model.Job {
 	return e.trial.own.job
 }
 
-// Queue is the queue of that job, QueueOfVictim the one of the victim; nil for one that does not exist.
+// Queue is the queue of that job; nil where there is none.
 func (e Eviction) Queue() *account.Queue {
 	if e.trial.own == nil {
 		return nil
@@ -121,7 +122,7 @@ func (e Eviction) Queue() *account.Queue {
 	return e.trial.own.queue
 }
 
-// QueueOfVictim is the queue of the victim.
+// QueueOfVictim is the queue of the victim's job.
 func (e Eviction) QueueOfVictim() *account.Queue { return e.of.queue }
 
 // Taken is how many tasks of the victim's job are taken already.
