@@ -63,6 +63,7 @@ func TestBrokenGangsAreCompletedInOneOrder(t *testing.T) {
 		d.turnOf("older-2", 1, true)
 		d.turnOf("younger-1", 3, true)
 		d.bind("older", 2)
+		d.turnOf("older-3", 1, true)
 		d.bind("older", 3)
 		d.turnOf("younger-1", 1, true)
 	})
