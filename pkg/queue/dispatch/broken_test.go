@@ -154,8 +154,7 @@ func TestABindThatIsRefusedMakesNoGangWhole(t *testing.T) {
 		d.bind("half", 0)
 		began := time.Now()
 		for time.Since(began) < halfTimeout {
-			d.state.Forget("half-1")
-			d.Unreserved("half-1", keyOf("half"))
+			d.unreserve("half", "half-1")
 			d.wantReleased()
 			time.Sleep(15 * time.Second)
 			if slices.Equal(d.take(), []types.UID{"half-1"}) {
@@ -164,8 +163,7 @@ func TestABindThatIsRefusedMakesNoGangWhole(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		d.state.Forget("half-1")
-		d.Unreserved("half-1", keyOf("half"))
+		d.unreserve("half", "half-1")
 		d.wantReleased("half")
 	})
 }

@@ -62,8 +62,7 @@ func TestATurnBeginsBetweenCycles(t *testing.T) {
 		"placed, and the reservation was taken back": func(d *fixture) {
 			d.plan("a-0")
 			d.place("a-0")
-			d.state.Forget("a-0")
-			d.Unreserved("a-0", keyOf("a"))
+			d.unreserve("a", "a-0")
 		},
 		"the planned node was lost": func(d *fixture) {
 			d.plan("a-0")
@@ -275,8 +274,7 @@ func TestARefusedBindWaitsForItsPod(t *testing.T) {
 			d.plan("a-0")
 			d.place("a-0")
 			d.Between()
-			d.Unreserved("a-0", keyOf("a"))
-			d.state.Forget("a-0")
+			d.unreserve("a", "a-0")
 			d.want()
 			d.Failed("a-0", keyOf("a"), errors.New("a webhook refuses"))
 		}
@@ -290,8 +288,7 @@ func TestARefusedBindWaitsForItsPod(t *testing.T) {
 		d.place("a-0")
 		d.Bound(keyOf("a"))
 		d.Between()
-		d.Unreserved("a-0", keyOf("a"))
-		d.state.Forget("a-0")
+		d.unreserve("a", "a-0")
 		d.Failed("a-0", keyOf("a"), errors.New("a webhook refuses"))
 		d.wantWithin(0, "a-0")
 	})
@@ -314,8 +311,7 @@ func TestARefusedBindIsTold(t *testing.T) {
 		// The first one is followed by another attempt at once.
 		for range 2 {
 			attempt()
-			d.Unreserved("a-0", keyOf("a"))
-			d.state.Forget("a-0")
+			d.unreserve("a", "a-0")
 			d.Failed("a-0", keyOf("a"), errors.New("a webhook refuses"))
 		}
 		synctest.Wait()

@@ -305,6 +305,12 @@ func (d *fixture) planFor(job *model.Job, members []types.UID) {
 	}
 }
 
+// unreserve takes a member's node back, in the order of the plugin that does it.
+func (d *fixture) unreserve(job string, uid types.UID) {
+	d.Unreserved(uid, keyOf(job))
+	d.state.Forget(uid)
+}
+
 // pods are those of all tasks of a job.
 func pods(job *model.Job) []*corev1.Pod {
 	var list []*corev1.Pod

@@ -31,8 +31,7 @@ func TestAJobDoesNotRestForAPodThatIsGone(t *testing.T) {
 					if gone {
 						d.state.DeletePod(pod.UID)
 					}
-					d.state.Forget(pod.UID)
-					d.Unreserved(pod.UID, keyOf("a"))
+					d.unreserve("a", pod.UID)
 					d.Failed(pod.UID, keyOf("a"), errors.New("not bound"))
 					if !gone {
 						break
@@ -45,8 +44,7 @@ func TestAJobDoesNotRestForAPodThatIsGone(t *testing.T) {
 					d.plan("a-0")
 					d.place("a-0")
 					d.Between()
-					d.state.Forget("a-0")
-					d.Unreserved("a-0", keyOf("a"))
+					d.unreserve("a", "a-0")
 					d.Failed("a-0", keyOf("a"), errors.New("not bound"))
 					d.wantWithin(100*time.Millisecond, "a-0")
 				}
