@@ -28,8 +28,8 @@ type BatchQueueArgs struct {
 	// AdmissionTimeout is how long an Inqueue PodGroup may be without pods before it gives its admission back; 0 is for
 	// ever, else at least 1s.
 	AdmissionTimeout metav1.Duration
-	// StalledAfter is how long nodes must have refused an Inqueue job for others that fit to be let in on what it was promised; a
-	// job that has failed need not be refused. 0 is for ever, and then failures do not count either; else at least 1s.
+	// StalledAfter is how long nodes must have refused an Inqueue job, or pods of its minimum be missing, for others that fit to be let in on
+	// what it was promised; a job that has failed need not be refused. 0 is for ever, and then failures do not count either; else at least 1s.
 	StalledAfter metav1.Duration
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before these are evicted; 0 is for
 	// ever, else at least 1s.

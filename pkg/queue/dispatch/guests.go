@@ -16,8 +16,42 @@ import (
 // holds. Those that fit nowhere stay outside, so that no more is promised than without guests. Whose pods are created once it is let in
 // cannot be planned, and is let in if there is room for it in sum. Volcano keeps all of them out for ever.
 //
-// The same goes at once for a job that has failed, because the API server refuses to bind its pods for instance, until one of its pods is
+// The same goes for a job that may have no turns for as long, because some of its pods do not exist, are gated or are not let in by another
+// plugin, unless more of its pods appear meanwhile. Whoever creates its pods may have come to an end, at a ResourceQuota for instance.
+//
+// And it goes at once for a job that has failed, because the API server refuses to bind its pods for instance, until one of its pods is
 // bound: it still has its turns before any guest, and whoever waited for it would wait as often as it fails.
+
+// promise is what is known of a job that was let in and has not started.
+type promise struct {
+	// stalled is what the accounts were told of the job.
+	stalled bool
+	// podless is since when it has been without pods; zero when it is not.
+	podless time.Time
+	// idle is since when it may have no turns though it has pods, and has had no more of them than most; zero when it may.
+	idle time.Time
+	most int
+}
+
+// watchTurns keeps the time since when a job that was let in may have no turns.
+func (s *waitlist) watchTurns(w *waiting) {
+	pods := w.job.Counts.Total()
+	if s.cfg.StalledAfter == 0 || !w.job.LetIn() || w.lot != nil || pods == 0 || s.gates.has(w.job.Key) {
+		w.idle, w.most = time.Time{}, 0
+		return
+	}
+	if now := s.cfg.Clock.Now(); w.idle.IsZero() || pods > w.most {
+		w.idle, w.most = now, pods
+	}
+	if !s.idles(w) {
+		s.alarms.set(w.job.Key, w.idle.Add(s.cfg.StalledAfter))
+	}
+}
+
+// idles reports whether a job that was let in has not been able to have turns for long.
+func (s *waitlist) idles(w *waiting) bool {
+	return !w.idle.IsZero() && s.cfg.Clock.Since(w.idle) >= s.cfg.StalledAfter
+}
 
 // stall is a lot that nodes refuse, and since when.
 type stall struct {

@@ -105,6 +105,48 @@ func TestWhoFailsKeepsNobodyOut(t *testing.T) {
 	}
 }
 
+// TestWhoMayHaveNoTurnsKeepsNobodyOut: what was promised to a gang of which pods are missing keeps others out for a while only.
+func TestWhoMayHaveNoTurnsKeepsNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d.group("stuck", model.DefaultQueue, 2, 9, cores(8))
+		synctest.Wait()
+		// The controller is slow.
+		time.Sleep(2 * stalledAfter)
+		d.pods("stuck", 1, "4")
+		d.want()
+		d.submit("guest", 2, 1, "1")
+		d.admitted("stuck")
+		d.wantAfter("guest-0")
+		d.refuse("guest-0", dispatch.Refusal{Reason: noRoom})
+		d.pods("stuck", 2, "4")
+		d.want("stuck-0")
+		d.refuse("stuck-0", dispatch.Refusal{Reason: noRoom})
+		// What it was promised counts again.
+		d.submit("later", 2, 1, "1")
+		d.want()
+		d.wantAfter("guest-0")
+	})
+}
+
+// TestWhosePodsAreCreatedOneByOneKeepsOthersOut: as long as more pods of a gang appear. One that comes back is not one more.
+func TestWhosePodsAreCreatedOneByOneKeepsOthersOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))
+		d.group("slow", model.DefaultQueue, 8, 9, cores(8))
+		d.submit("guest", 2, 1, "1")
+		for n := 1; n < 8; n++ {
+			d.pods("slow", n, "1")
+			time.Sleep(stalledAfter - time.Millisecond)
+		}
+		d.want()
+		d.state.DeletePod(memberOf("slow", 6, "1").UID)
+		d.pods("slow", 7, "1")
+		time.Sleep(2 * time.Millisecond)
+		d.want("guest-0")
+	})
+}
+
 // TestAGuestThatFitsNowhereStaysOutside: no more is promised than without guests, and whoever comes behind it is tried.
 func TestAGuestThatFitsNowhereStaysOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,10 +30,7 @@ type waiting struct {
 	lot     *lot
 	applied *application
 	at      int
-	// stalled is what the accounts were told of the job.
-	stalled bool
-	// podless is since when the job is admitted without pods; zero when it is not.
-	podless time.Time
+	promise
 	// reported is the last reason the outside was told.
 	reported model.Reason
 	// exact: somebody goes by the labels of the job's pods, so that only jobs with equal ones are its like.

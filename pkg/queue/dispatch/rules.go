@@ -19,7 +19,7 @@ type Rules struct {
 	Policies *policy.Set
 	// AdmissionTimeout is how long an admitted job may be without pods; zero for ever.
 	AdmissionTimeout time.Duration
-	// StalledAfter is how long nodes must have refused an admitted job for others to be its guests; zero: for ever.
+	// StalledAfter is how long nodes must have refused an admitted job, or it must have had no turns, for others to be its guests; zero: for ever.
 	StalledAfter time.Duration
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before it is released; zero: for ever.
 	HalfTimeout time.Duration

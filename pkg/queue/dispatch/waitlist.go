@@ -214,6 +214,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 	s.gates.stir(job.Queue)
 	s.place(w)
 	s.lots.promote(w)
+	s.watchTurns(w)
 	s.restall(w)
 }
 
@@ -410,7 +411,7 @@ func (s *waitlist) stall() time.Duration {
 
 // restall tells the accounts whether a job is stalled, if they do not know.
 func (s *waitlist) restall(w *waiting) {
-	stalled := w.lot != nil && w.lot.stalled || w.failures > 0 && s.cfg.StalledAfter > 0
+	stalled := w.lot != nil && w.lot.stalled || w.failures > 0 && s.cfg.StalledAfter > 0 || s.idles(w)
 	if w.stalled == stalled {
 		return
 	}

@@ -35,8 +35,8 @@ type BatchQueueArgs struct {
 	// ever, else at least 1s; default 10m.
 	// +optional
 	AdmissionTimeout *metav1.Duration `json:"admissionTimeout,omitempty"`
-	// StalledAfter is how long nodes must have refused an Inqueue job for others that fit to be let in on what it was promised; a
-	// job that has failed need not be refused. 0s is for ever, and then failures do not count either; else at least 1s; default 10s.
+	// StalledAfter is how long nodes must have refused an Inqueue job, or pods of its minimum be missing, for others that fit to be let in on
+	// what it was promised; a job that has failed need not be refused. 0s is for ever, and then failures do not count either; else at least 1s; default 10s.
 	// +optional
 	StalledAfter *metav1.Duration `json:"stalledAfter,omitempty"`
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before these are evicted; 0s is for
