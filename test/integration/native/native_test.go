@@ -6,6 +6,7 @@ package native_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
@@ -26,11 +30,15 @@ import (
 
 const patience = time.Minute
 
+// groupTemplateAnnotation names, on a Job that another controller owns, the template of the owner's Workload that its PodGroup is made by
+// (k8s.io/kubernetes/pkg/apis/scheduling).
+const groupTemplateAnnotation = "scheduling.k8s.io/group-template-name"
+
 // open starts a cluster of nodes with 32 cores and 8 GPUs each, half of them in either of two zones.
 func open(t *testing.T, nodes int) *env.Env {
 	t.Parallel()
 	shape := "count=%d,cpu=32,memory=256Gi,nvidia.com/gpu=8,label:zone=%s"
-	e := env.New(t, env.NativeGroups(localcluster.Options{Shapes: []string{
+	e := env.New(t, env.NativeGroups(localcluster.Options{CRDDirs: []string{"testdata"}, Shapes: []string{
 		fmt.Sprintf(shape, nodes-nodes/2, "a"), fmt.Sprintf(shape, nodes/2, "b"),
 	}}))
 	e.StartScheduler(t)
@@ -84,29 +92,145 @@ func says(t *testing.T, e *env.Env, gang string, status metav1.ConditionStatus, 
 	}
 }
 
-// TestJobsThatAreGangs: of two Jobs that say that they are gangs, for one of which there is room, one starts whole and the other one waits
-// and says why. It starts whole once the first is deleted.
-func TestJobsThatAreGangs(t *testing.T) {
-	e := open(t, 20)
-	const size = 11
-	names := []string{"first", "second"}
-	for _, name := range names {
-		if _, err := e.Kube.BatchV1().Jobs(env.Namespace).Create(t.Context(), jobOf(name, size), metav1.CreateOptions{}); err != nil {
+// jobSet creates a JobSet, and the Workload that its controller makes of it, with a template for the PodGroup of each of its Jobs.
+func jobSet(t *testing.T, e *env.Env, name string, jobs []string, pods int32) *unstructured.Unstructured {
+	t.Helper()
+	client, err := dynamic.NewForConfig(e.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": map[string]any{"name": name, "namespace": env.Namespace},
+	}}
+	resource := schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}
+	if set, err = client.Resource(resource).Namespace(env.Namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var templates []native.PodGroupTemplate
+	for _, job := range jobs {
+		templates = append(templates, native.PodGroupTemplate{
+			Name: job, SchedulingPolicy: native.PodGroupSchedulingPolicy{Gang: &native.GangSchedulingPolicy{MinCount: pods}},
+		})
+	}
+	_, err = e.Kube.SchedulingV1beta1().Workloads(env.Namespace).Create(t.Context(), &native.Workload{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: env.Namespace},
+		Spec: native.WorkloadSpec{
+			ControllerRef:     &native.TypedLocalObjectReference{APIGroup: resource.Group, Kind: set.GetKind(), Name: name},
+			PodGroupTemplates: templates,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// jobOfSet is a Job of a JobSet, which leaves its PodGroup to the Job controller.
+func jobOfSet(set *unstructured.Unstructured, name string, pods int32) *batchv1.Job {
+	job := jobOf(name, pods)
+	job.Spec.Scheduling = nil
+	job.Annotations = map[string]string{groupTemplateAnnotation: name}
+	labels := map[string]string{"jobset.sigs.k8s.io/jobset-name": set.GetName(), "jobset.sigs.k8s.io/replicatedjob-name": "workers"}
+	job.Labels = labels
+	maps.Copy(job.Spec.Template.Labels, labels)
+	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, set.GroupVersionKind())}
+	return job
+}
+
+func createJob(t *testing.T, e *env.Env, job *batchv1.Job) *batchv1.Job {
+	t.Helper()
+	created, err := e.Kube.BatchV1().Jobs(env.Namespace).Create(t.Context(), job, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created
+}
+
+func deleteJob(t *testing.T, e *env.Env, name string) error {
+	return e.Kube.BatchV1().Jobs(env.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+}
+
+// createOfSet creates a Job of a JobSet, and does so again if its pods have no PodGroup: the Job controller had not seen the Workload yet.
+func createOfSet(t *testing.T, e *env.Env, set *unstructured.Unstructured, name string, size int32) {
+	t.Helper()
+	for {
+		job := createJob(t, e, jobOfSet(set, name, size))
+		var pods []*corev1.Pod
+		env.Eventually(t, patience, func() string {
+			pods = slices.DeleteFunc(e.Members(t, name), func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, job) })
+			if len(pods) == 0 {
+				return "Job " + name + " has no pods"
+			}
+			return ""
+		})
+		if pods[0].Spec.SchedulingGroup != nil {
+			return
+		}
+		if err := deleteJob(t, e, name); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestJobsThatAreGangs: of two gangs, for one of which there is room, one starts whole and the other one waits and says why. It starts whole once
+// the first is deleted.
+func TestJobsThatAreGangs(t *testing.T) {
+	const size = 11
+	for kind, tc := range map[string]struct {
+		create func(t *testing.T, e *env.Env, names []string)
+		remove func(t *testing.T, e *env.Env, name string) error
+	}{
+		"Jobs that say so": {func(t *testing.T, e *env.Env, names []string) {
+			for _, name := range names {
+				createJob(t, e, jobOf(name, size))
+			}
+		}, deleteJob},
+		"Jobs of a JobSet": {func(t *testing.T, e *env.Env, names []string) {
+			set := jobSet(t, e, "train", names, size)
+			for _, name := range names {
+				createOfSet(t, e, set, name, size)
+			}
+		}, deleteJob},
+		"PodGroups made by hand": {func(t *testing.T, e *env.Env, names []string) {
+			for _, name := range names {
+				e.Create(t, env.Gang{Name: name, Native: true, Min: size, Size: size, CPU: "1", Pod: func(_ int, p *corev1.Pod) {
+					p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+				}})
+			}
+		}, func(t *testing.T, e *env.Env, name string) error {
+			e.Delete(t, name)
+			return e.Kube.SchedulingV1beta1().PodGroups(env.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{})
+		}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			e := open(t, 20)
+			names := []string{"first", "second"}
+			tc.create(t, e, names)
+			runs, waits := oneStarts(t, e, names, size)
+			if err := tc.remove(t, e, runs); err != nil {
+				t.Fatal(err)
+			}
+			env.Eventually(t, patience, e.AllBound(t, waits, size))
+			env.Eventually(t, patience, says(t, e, waits, metav1.ConditionTrue, "Scheduled", "started with"))
+		})
+	}
+}
+
+// oneStarts expects one of two gangs of so many pods to start whole, and the other one to wait.
+func oneStarts(t *testing.T, e *env.Env, names []string, size int) (runs, waits string) {
+	t.Helper()
 	bound := func(name string) int { n, _ := e.Bound(t, name); return n }
 	env.Eventually(t, patience, func() string {
-		if has := []int{bound("first"), bound("second")}; slices.Max(has) != size {
-			return fmt.Sprintf("the Jobs have %v pods on nodes, want one to have %d", has, size)
+		if has := []int{bound(names[0]), bound(names[1])}; slices.Max(has) != size {
+			return fmt.Sprintf("the gangs have %v pods on nodes, want one to have %d", has, size)
 		}
 		return ""
 	})
-	if bound(names[0]) != size {
-		slices.Reverse(names)
+	runs, waits = names[0], names[1]
+	if bound(runs) != size {
+		runs, waits = waits, runs
 	}
-	runs, waits := names[0], names[1]
-	env.Eventually(t, patience, says(t, e, runs, metav1.ConditionTrue, "Scheduled", "started with a minimum of 11 tasks"))
+	env.Eventually(t, patience, says(t, e, runs, metav1.ConditionTrue, "Scheduled", fmt.Sprintf("started with a minimum of %d tasks", size)))
 	env.Eventually(t, patience, says(t, e, waits, metav1.ConditionFalse, native.PodGroupReasonUnschedulable, "nvidia.com/gpu"))
 	env.Consistently(t, 2*time.Second, func() string {
 		if n := bound(waits); n > 0 {
@@ -114,12 +238,7 @@ func TestJobsThatAreGangs(t *testing.T) {
 		}
 		return ""
 	})
-	err := e.Kube.BatchV1().Jobs(env.Namespace).Delete(t.Context(), runs, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env.Eventually(t, patience, e.AllBound(t, waits, size))
-	env.Eventually(t, patience, says(t, e, waits, metav1.ConditionTrue, "Scheduled", "started with"))
+	return runs, waits
 }
 
 // TestGangsInOneZone: a gang whose PodGroup wants one value of a label starts on nodes of one zone, or waits and says so.
