@@ -160,6 +160,7 @@ func (w *world) placed(t *testing.T, p *corev1.Pod, queue string) *corev1.Pod {
 
 // TestWhatFrameworksWrite has them all write to one cluster.
 func TestWhatFrameworksWrite(t *testing.T) {
+	t.Parallel()
 	w := open(t)
 	for _, g := range slices.Concat(trainer(), trainingOperator(), kubeRay(), spark(), mpiOperator(), leaderWorkerSet(), argo()) {
 		t.Run(g.by, func(t *testing.T) {

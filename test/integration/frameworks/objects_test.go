@@ -19,14 +19,12 @@ import (
 
 // What the frameworks write, by the code of their controllers in the versions that are named. Owners are left out: their controllers do not run.
 
-// order is when a framework creates the PodGroup of a gang.
+// order is when a framework creates the PodGroup of a gang. The zero order is before any pod, without waiting for anything.
 type order int
 
 const (
-	// groupFirst: before any pod, without waiting for anything.
-	groupFirst order = iota
 	// groupInqueue: before any pod, and pods follow once the PodGroup is Inqueue.
-	groupInqueue
+	groupInqueue order = iota + 1
 	// groupLater: after the first pod, which is the PodGroup's owner.
 	groupLater
 )

@@ -175,6 +175,7 @@ func createOfSet(t *testing.T, e *env.Env, set *unstructured.Unstructured, name 
 // TestJobsThatAreGangs: of two gangs, for one of which there is room, one starts whole and the other one waits and says why. It starts whole once
 // the first is deleted.
 func TestJobsThatAreGangs(t *testing.T) {
+	t.Parallel()
 	const size = 11
 	for kind, tc := range map[string]struct {
 		create func(t *testing.T, e *env.Env, names []string)
