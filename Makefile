@@ -76,6 +76,11 @@ test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run the tests on 
 	packages=$$($(call packages,not $$heavy,./test/...)); \
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 1 -parallel 4 -timeout 40m $$packages
 
+.PHONY: test-ecosystem
+test-ecosystem: $(BIN)/localcluster ## Run frameworks' own controllers beside the scheduler, and fetch their modules; make test does so where they are cached
+	cd test/integration/frameworks/trainingoperator && go mod tidy -diff && go vet .
+	CALDERA_ECOSYSTEM=1 CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) $(RACE) -timeout 40m ./test/integration/frameworks
+
 .PHONY: soak
 soak: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let queues evict from each other for half an hour and judge it; SOAK="--conf capacity --seed 2" sets flags
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/soak $(SOAK)

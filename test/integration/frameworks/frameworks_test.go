@@ -32,12 +32,12 @@ const (
 	otherName = "scheduler-plugins-scheduler"
 )
 
-// conf has everybody let in at once.
+// conf is Volcano's default.
 const conf = `
 actions: "enqueue, allocate, backfill"
 tiers:
-- plugins: [{name: priority}, {name: gang}]
-- plugins: [{name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
 `
 
 // alsoNamed adds a profile like that of the scheduler volcano for another name.
@@ -56,12 +56,16 @@ type world struct {
 	plugins coschedulingclient.Interface
 }
 
-func open(t *testing.T) *world {
+func open(t *testing.T) *world { return openWith(t, "count=4,cpu=16,memory=64Gi") }
+
+// openWith starts a cluster with nodes of a shape, and with further definitions.
+func openWith(t *testing.T, shape string, definitions ...string) *world {
+	t.Helper()
 	crds, err := filepath.Abs("../../../manifests/crds-optional")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Env: env.New(t, localcluster.Options{Nodes: 4, Shapes: []string{"cpu=16,memory=64Gi"}, CRDDirs: []string{crds}})}
+	w := &world{Env: env.New(t, localcluster.Options{Shapes: []string{shape}, CRDDirs: append(definitions, crds)})}
 	if w.plugins, err = coschedulingclient.NewForConfig(w.RESTConfig()); err != nil {
 		t.Fatal(err)
 	}
