@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -248,7 +249,7 @@ func TestAPolicyMayFindAGangNotReady(t *testing.T) {
 // TestTheSchedulerRuns builds the command and has it schedule a gang on a real control plane: away from the node that has pods.
 func TestTheSchedulerRuns(t *testing.T) {
 	dir := t.TempDir()
-	binary := build(t, dir)
+	binary := build(t)
 	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=8,memory=64Gi"}})
 	p, err := schedulerprocess.Start(schedulerprocess.Options{Binary: binary, Kubeconfig: e.Kubeconfig, Config: []byte(shipped(t)), Dir: dir})
 	if err != nil {
@@ -268,14 +269,38 @@ func TestTheSchedulerRuns(t *testing.T) {
 	}
 }
 
-// build compiles the command into a directory.
-func build(t *testing.T, dir string) (binary string) {
+// command is the program of this folder, which TestMain leaves a place for.
+var command struct {
+	dir   string
+	build sync.Once
+	err   error
+}
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "extending")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	command.dir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build compiles the command, once for all tests.
+func build(t *testing.T) (binary string) {
 	t.Helper()
-	binary = filepath.Join(dir, "extending")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the scheduler: %v\n%s", err, out)
+	binary = filepath.Join(command.dir, "extending")
+	command.build.Do(func() {
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			command.err = fmt.Errorf("building the scheduler: %w\n%s", err, out)
+		}
+	})
+	if command.err != nil {
+		t.Fatal(command.err)
 	}
 	return binary
 }
@@ -283,7 +308,7 @@ func build(t *testing.T, dir string) (binary string) {
 // TestVolcanosConfigurationNamesThePolicy: the command with --volcano-conf has the job with the earliest deadline go first.
 func TestVolcanosConfigurationNamesThePolicy(t *testing.T) {
 	dir := t.TempDir()
-	binary := build(t, dir)
+	binary := build(t)
 	conf := filepath.Join(dir, "volcano-scheduler.conf")
 	if err := os.WriteFile(conf, []byte("actions: \"enqueue, allocate\"\ntiers:\n- plugins: [{name: deadline}, {name: gang}]\n"), 0o600); err != nil {
 		t.Fatal(err)
