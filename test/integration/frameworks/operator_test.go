@@ -121,7 +121,7 @@ spec:
 func TestTrainingOperator(t *testing.T) {
 	t.Parallel()
 	program, sources := buildOperator(t, "trainingoperator", "github.com/kubeflow/training-operator")
-	crds := copyCRDs(t, filepath.Join(sources, "manifests/base/crds"), "kubeflow.org_pytorchjobs.yaml", "kubeflow.org_tfjobs.yaml", "kubeflow.org_mpijobs.yaml")
+	crds := copyCRDs(t, filepath.Join(sources, "manifests", "base", "crds"), "kubeflow.org_pytorchjobs.yaml", "kubeflow.org_tfjobs.yaml", "kubeflow.org_mpijobs.yaml")
 	for name, tc := range map[string]struct {
 		scheduler, job, resource string
 		// waiting are the pods of the job that waits.
