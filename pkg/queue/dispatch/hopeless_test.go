@@ -13,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
@@ -84,8 +86,22 @@ func (s *server) probe(name string) time.Duration {
 	return at.Sub(created)
 }
 
-func newServer(t *testing.T) *server {
-	return &server{fixture: newFixture(t), bound: map[string]time.Time{}, refusal: dispatch.Refusal{Reason: noRoom}}
+func newServer(t *testing.T) *server { return serverOf(newFixture(t)) }
+
+func serverOf(d *fixture) *server {
+	return &server{fixture: d, bound: map[string]time.Time{}, refusal: dispatch.Refusal{Reason: noRoom}}
+}
+
+// choosy is a policy from outside that may judge any two jobs otherwise.
+type choosy struct{}
+
+func (choosy) Preemptable(policy.Eviction, model.Victim) (why string) { return "never" }
+
+// beside returns a server where a policy from outside has a say in evictions.
+func beside(t *testing.T) *server {
+	const name = "choosy"
+	rules := args("allocate preempt", byPriority, inGangs, config.TierPlugin{Name: name})
+	return serverOf(newFixtureWith(t, rules, policy.Extension{Plugin: name, Policy: choosy{}}))
 }
 
 // asksApart makes the pods of hopeless jobs differ in what they ask for.
@@ -119,28 +135,32 @@ func TestAPassIsOverWhenNobodyWaits(t *testing.T) {
 // TestHopelessJobsLeaveTheTurnsToOthers has 500 jobs of as many shapes that seem to have room and are refused all the same, while pods
 // come and go on the nodes.
 func TestHopelessJobsLeaveTheTurnsToOthers(t *testing.T) {
-	for name, shape := range map[string]func(i int) func(*corev1.Pod){
-		"that go by their nodes": asksApart,
-		"that go by other pods": func(i int) func(*corev1.Pod) {
+	for name, tc := range map[string]struct {
+		open  func(t *testing.T) *server
+		shape func(i int) func(*corev1.Pod)
+	}{
+		"that go by their nodes":                       {newServer, asksApart},
+		"that are alike, beside a policy from outside": {beside, func(int) func(*corev1.Pod) { return func(*corev1.Pod) {} }},
+		"that go by other pods": {newServer, func(i int) func(*corev1.Pod) {
 			return func(p *corev1.Pod) {
 				p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 					{TopologyKey: fmt.Sprintf("zone-%d", i)},
 				}}}
 			}
-		},
-		"that name volumes": func(i int) func(*corev1.Pod) {
+		}},
+		"that name volumes": {newServer, func(i int) func(*corev1.Pod) {
 			return func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
 					ClaimName: fmt.Sprintf("missing-%d", i),
 				}}}}
 			}
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newServer(t)
+				s := tc.open(t)
 				for i := range 500 {
-					s.job(fmt.Sprintf("hopeless-%d", i), 9, shape(i))
+					s.job(fmt.Sprintf("hopeless-%d", i), 9, tc.shape(i))
 				}
 				// Their first plans alternate with those of others.
 				if waited := s.probe("first"); waited > 10*planCost {

@@ -22,7 +22,7 @@ import (
 )
 
 // soon is what those may take, on a slow machine, whom nothing but work that cannot run could keep waiting.
-const soon = 10 * time.Second
+const soon = 30 * time.Second
 
 // replicas returns equal pods without a PodGroup, as a Deployment makes them, after a change of each.
 func replicas(name, cpu string, n int, change func(i int, p *corev1.Pod)) []*corev1.Pod {
