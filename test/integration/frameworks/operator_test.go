@@ -57,26 +57,6 @@ func buildOperator(t *testing.T, folder, module string) (program, sources string
 	return program, sources
 }
 
-// startOperator runs a controller's program beside the cluster until the test ends.
-func (w *world) startOperator(t *testing.T, program string, args ...string) {
-	t.Helper()
-	logs, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), program, append(args, "--kubeconfig="+w.Kubeconfig)...)
-	command.Stdout, command.Stderr = logs, logs
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Wait() // It was killed.
-		if text, err := os.ReadFile(logs.Name()); err == nil && t.Failed() {
-			t.Logf("%s wrote\n%s", filepath.Base(program), text)
-		}
-	})
-}
-
 // copyCRDs puts those definitions of a module that are named into a folder of their own.
 func copyCRDs(t *testing.T, from string, files ...string) string {
 	t.Helper()
@@ -133,7 +113,7 @@ func TestTrainingOperator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := openWith(t, "count=1,cpu=4,memory=64Gi", crds)
-			w.startOperator(t, program, "--gang-scheduler-name="+tc.scheduler)
+			env.StartProgram(t, program, "--gang-scheduler-name="+tc.scheduler, "--kubeconfig="+w.Kubeconfig)
 			jobs := w.customResources(t, schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: tc.resource})
 			for _, name := range []string{"first", "second"} {
 				create(t, jobs, name, tc.job)

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
 // prebuilt is the environment variable that names a Prometheus; without it one is built, which takes about five minutes of
@@ -116,21 +118,7 @@ func startPrometheus(t *testing.T, e *exporter) string {
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
-	logs, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), binary(t), "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+address)
-	command.Stdout, command.Stderr = logs, logs
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Wait() // It was killed.
-		if text, err := os.ReadFile(logs.Name()); err == nil && t.Failed() {
-			t.Logf("Prometheus wrote\n%s", text)
-		}
-	})
+	env.StartProgram(t, binary(t), "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+address)
 	return "http://" + address
 }
 
