@@ -32,6 +32,8 @@ const (
 	volcanoPods podKind = "volcano"
 	// nativePods are gangs by Kubernetes' own PodGroups.
 	nativePods podKind = "native"
+	// batchNativePods are the same for the batch scheduler.
+	batchNativePods podKind = "batch-native"
 )
 
 // contender is one of the schedulers compared.
@@ -68,6 +70,10 @@ func known(o options) []contender {
 			name: "native", about: "upstream's kube-scheduler with its own PodGroups", pods: nativePods, rival: true, pkg: stockPackage, config: stock,
 			args: []string{"--feature-gates=GenericWorkload=true"}, gates: []string{"GenericWorkload=true"}, apis: []string{"scheduling.k8s.io/v1beta1=true"},
 		},
+		{
+			name: "own-native", about: "Caldera with gangs by Kubernetes' own PodGroups", pods: batchNativePods,
+			gates: []string{"GenericWorkload=true"}, apis: []string{"scheduling.k8s.io/v1beta1=true"},
+		},
 		{name: "limit", about: "no scheduler: a client that writes binds and their events from 64 workers", pods: plainPods, rival: true},
 	}
 }
@@ -81,7 +87,7 @@ const (
 func describe() string {
 	var lines strings.Builder
 	for _, c := range known(options{}) {
-		fmt.Fprintf(&lines, "  %-9s %s\n", c.name, c.about)
+		fmt.Fprintf(&lines, "  %-10s %s\n", c.name, c.about)
 	}
 	return lines.String()
 }
@@ -175,7 +181,7 @@ func parseOther(said string) (contender, error) {
 	name, command, ok := strings.Cut(said, "=")
 	name, pods, kinded := strings.Cut(name, ":")
 	words := strings.Fields(command)
-	kinds := []podKind{plainPods, alonePods, volcanoPods, nativePods}
+	kinds := []podKind{plainPods, alonePods, volcanoPods, nativePods, batchNativePods}
 	if !ok || !kinded || name == "" || len(words) == 0 || !slices.Contains(kinds, podKind(pods)) {
 		return contender{}, fmt.Errorf("--other is %q: write NAME:PODS=COMMAND LINE, where PODS is one of %q", said, kinds)
 	}

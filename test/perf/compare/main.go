@@ -52,7 +52,7 @@ func newCommand() *cobra.Command {
 		Use:   "compare",
 		Short: "Compare schedulers in whole runs",
 		Long: "Compare schedulers in whole runs. Contenders are\n" + describe() + `
-and those of --other, which names a program, what pods it is given (plain, alone, volcano or native) and its command line, in which
+and those of --other, which names a program, what pods it is given (plain, alone, volcano, native or batch-native) and its command line, in which
 {kubeconfig} and {qps} are replaced:
   --other 'vc:volcano=/usr/bin/vc-scheduler --kubeconfig={kubeconfig} --kube-api-qps={qps} --scheduler-conf=/etc/volcano.conf'`,
 		Args:         cobra.NoArgs,

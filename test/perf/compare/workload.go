@@ -105,7 +105,7 @@ func (w *creator) create(ctx context.Context, g gang) error {
 			group.Spec.Queue = queueName(g.number % w.queues)
 		}
 		_, err = w.volcano.SchedulingV1beta1().PodGroups(namespace).Create(ctx, group, metav1.CreateOptions{})
-	case nativePods:
+	case nativePods, batchNativePods:
 		group := &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{
 			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(g.size)}},
 		}}
@@ -147,6 +147,9 @@ func (w *creator) pod(group string, i int) *corev1.Pod {
 	case alonePods:
 		p.Spec.SchedulerName = batchName
 	case nativePods:
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
+	case batchNativePods:
+		p.Spec.SchedulerName = batchName
 		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
 	case plainPods:
 	}
