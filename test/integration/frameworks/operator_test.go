@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/test/integration/env"
@@ -25,36 +27,46 @@ import (
 // always has the tests of controllers fetch their modules. Otherwise they run only where the modules are cached: they are many.
 const always = "CALDERA_ECOSYSTEM"
 
-// buildOperator builds the program of a module below this folder, and returns its path and that of the module it is about.
-func buildOperator(t *testing.T, folder, module string) (program, sources string) {
+// operator is a program below this folder that runs controllers of frameworks, in a module of its own.
+type operator struct {
+	t      *testing.T
+	folder string
+	path   string
+}
+
+// buildOperator builds a program, and skips the test if it needs modules that are not cached.
+func buildOperator(t *testing.T, folder string) *operator {
 	t.Helper()
-	environment := append(os.Environ(), "CGO_ENABLED=0")
+	o := &operator{t: t, folder: folder, path: filepath.Join(t.TempDir(), folder)}
+	o.run("build", "-o", o.path, ".")
+	return o
+}
+
+// run runs the go command in the program's module.
+func (o *operator) run(args ...string) (out string) {
+	o.t.Helper()
+	command := exec.CommandContext(o.t.Context(), "go", args...)
+	command.Dir, command.Env = o.folder, append(os.Environ(), "CGO_ENABLED=0")
 	if os.Getenv(always) == "" {
-		environment = append(environment, "GOPROXY=off")
+		command.Env = append(command.Env, "GOPROXY=off")
 	}
-	run := func(args ...string) (string, error) {
-		command := exec.CommandContext(t.Context(), "go", args...)
-		command.Dir, command.Env = folder, environment
-		var stderr strings.Builder
-		command.Stderr = &stderr
-		out, err := command.Output()
-		if err != nil && strings.Contains(stderr.String(), "disabled by GOPROXY=off") {
-			t.Skipf("the modules of %s are not cached: make test-ecosystem fetches them", folder)
-		}
-		if err != nil {
-			err = fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
-		}
-		return strings.TrimSpace(string(out)), err
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	stdout, err := command.Output()
+	switch {
+	case err == nil:
+	case strings.Contains(stderr.String(), "disabled by GOPROXY=off"):
+		o.t.Skipf("the modules of %s are not cached: make test-ecosystem fetches them", o.folder)
+	default:
+		o.t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
-	program = filepath.Join(t.TempDir(), folder)
-	if _, err := run("build", "-o", program, "."); err != nil {
-		t.Fatal(err)
-	}
-	sources, err := run("list", "-m", "-f", "{{.Dir}}", module)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program, sources
+	return strings.TrimSpace(string(stdout))
+}
+
+// crds copies definitions that a module of the program has into a folder of their own, and returns that.
+func (o *operator) crds(module, from string, files ...string) string {
+	o.t.Helper()
+	return copyCRDs(o.t, filepath.Join(o.run("list", "-m", "-f", "{{.Dir}}", module), filepath.FromSlash(from)), files...)
 }
 
 // copyCRDs puts those definitions of a module that are named into a folder of their own.
@@ -96,68 +108,200 @@ spec:
     Worker: {replicas: 3, restartPolicy: Never, template: *pod}
 `
 
-// TestTrainingOperator has the real controllers make two jobs of four pods where there is room for one: one starts whole, of the other no pod has a
-// node until the first is deleted. With Volcano's PodGroups it has no pods before it is let in.
-func TestTrainingOperator(t *testing.T) {
+// torchRuntime has a TrainJob of Kubeflow Trainer make a JobSet, with what JobSet's webhook would add.
+const torchRuntime = `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {labels: {trainer.kubeflow.org/framework: torch}}
+spec:
+  mlPolicy: {numNodes: 4, torch: {numProcPerNode: auto}}
+  podGroupPolicy: {coscheduling: {scheduleTimeoutSeconds: 60}}
+  template:
+    spec:
+      successPolicy: {operator: All}
+      startupPolicy: {startupPolicyOrder: AnyOrder}
+      network: {enableDNSHostnames: true, publishNotReadyAddresses: true}
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec:
+            completionMode: Indexed
+            template:
+              metadata: {annotations: {localcluster.caldera.dev/run-for: 1h}}
+              spec:
+                schedulerName: volcano
+                restartPolicy: OnFailure
+                terminationGracePeriodSeconds: 1
+                containers: [{name: node, image: example.com/train, resources: {requests: {cpu: "1"}}}]
+`
+
+const trainJobOf = `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+spec: {runtimeRef: {name: torch}}
+`
+
+// framework is one whose own controllers are run.
+type framework struct {
+	operator func(t *testing.T) (o *operator, crds []string)
+	args     []string
+	// before is created first.
+	before      string
+	beforeThere schema.GroupVersionResource
+	// job is what a user writes, of four pods, there where it is. Label is what names it on its pods.
+	job   string
+	there schema.GroupVersionResource
+	label string
+	// makes is what it makes besides, of the same name; empty for nothing.
+	makes schema.GroupVersionResource
+	// waiting are the pods of the job that waits.
+	waiting int
+	// runs reports whether the framework has seen that the job runs, or what it has made of it.
+	runs func(object *unstructured.Unstructured) bool
+}
+
+func trainingOperatorOf(t *testing.T) (o *operator, crds []string) {
+	o = buildOperator(t, "trainingoperator")
+	return o, []string{o.crds("github.com/kubeflow/training-operator", "manifests/base/crds",
+		"kubeflow.org_pytorchjobs.yaml", "kubeflow.org_tfjobs.yaml", "kubeflow.org_mpijobs.yaml")}
+}
+
+func trainerOf(t *testing.T) (o *operator, crds []string) {
+	o = buildOperator(t, "trainer")
+	return o, []string{
+		o.crds("github.com/kubeflow/trainer/v2", "manifests/base/crds", "trainer.kubeflow.org_clustertrainingruntimes.yaml",
+			"trainer.kubeflow.org_trainingruntimes.yaml", "trainer.kubeflow.org_trainjobs.yaml"),
+		o.crds("sigs.k8s.io/jobset", "config/components/crd/bases", "jobset.x-k8s.io_jobsets.yaml"),
+	}
+}
+
+// TestControllersOfFrameworks has the real controllers make two jobs of four pods where there is room for one: one starts whole, of the other no pod
+// has a node until the first is deleted. With Volcano's PodGroups it has no pods before it is let in.
+func TestControllersOfFrameworks(t *testing.T) {
 	t.Parallel()
-	program, sources := buildOperator(t, "trainingoperator", "github.com/kubeflow/training-operator")
-	crds := copyCRDs(t, filepath.Join(sources, "manifests", "base", "crds"), "kubeflow.org_pytorchjobs.yaml", "kubeflow.org_tfjobs.yaml", "kubeflow.org_mpijobs.yaml")
-	for name, tc := range map[string]struct {
-		scheduler, job, resource string
-		// waiting are the pods of the job that waits.
-		waiting int
-	}{
-		"volcano":           {"volcano", pyTorchJob, "pytorchjobs", 0},
-		"scheduler-plugins": {otherName, tfJob, "tfjobs", 4},
+	const label = "training.kubeflow.org/job-name"
+	kubeflow := func(resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: resource}
+	}
+	trainer := func(resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: resource}
+	}
+	for name, f := range map[string]framework{
+		"training-operator, volcano": {
+			operator: trainingOperatorOf, args: []string{"--gang-scheduler-name=volcano"},
+			job: pyTorchJob, there: kubeflow("pytorchjobs"), label: label, waiting: 0, runs: saysRunning,
+		},
+		"training-operator, scheduler-plugins": {
+			operator: trainingOperatorOf, args: []string{"--gang-scheduler-name=" + otherName},
+			job: tfJob, there: kubeflow("tfjobs"), label: label, waiting: 4, runs: saysRunning,
+		},
+		"Trainer and JobSet, coscheduling": {
+			operator: trainerOf, before: torchRuntime, beforeThere: trainer("clustertrainingruntimes"),
+			job: trainJobOf, there: trainer("trainjobs"), label: "jobset.sigs.k8s.io/jobset-name", waiting: 4, runs: hasReadyJob,
+			makes: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := openWith(t, "count=1,cpu=4,memory=64Gi", crds)
-			env.StartProgram(t, program, "--gang-scheduler-name="+tc.scheduler, "--kubeconfig="+w.Kubeconfig)
-			jobs := w.customResources(t, schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: tc.resource})
-			for _, name := range []string{"first", "second"} {
-				create(t, jobs, name, tc.job)
-			}
-			runs, waits := "first", "second"
-			env.Eventually(t, patience, func() string {
-				for _, name := range []string{"first", "second"} {
-					if len(running(w.podsOf(t, name))) == 4 {
-						if runs = name; runs == waits {
-							waits = "first"
-						}
-						return ""
-					}
-				}
-				return "no job has four pods that run"
-			})
-			env.Eventually(t, patience, func() string {
-				if pods := w.podsOf(t, waits); len(pods) != tc.waiting || w.onNodes(pods) > 0 {
-					return fmt.Sprintf("the job that waits has %d pods, %d of them on nodes, want %d and none", len(pods), w.onNodes(pods), tc.waiting)
-				}
-				return ""
-			})
-			env.Eventually(t, patience, saysRunning(t, jobs, runs))
-			if err := jobs.Delete(t.Context(), runs, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			// The garbage collector takes half a minute to know of a new kind of owner.
-			w.DeletePods(t.Context(), t, w.podsOf(t, runs)...)
-			env.Eventually(t, patience, saysRunning(t, jobs, waits))
-			if got := len(running(w.podsOf(t, waits))); got != 4 {
-				t.Errorf("%d pods of the job that waited run, want 4", got)
-			}
+			f.test(t)
 		})
 	}
 }
 
-// customResources is a client for objects of a framework.
-func (w *world) customResources(t *testing.T, resource schema.GroupVersionResource) dynamic.ResourceInterface {
-	t.Helper()
+func (f framework) test(t *testing.T) {
+	program, crds := f.operator(t)
+	w := openWith(t, "count=1,cpu=4,memory=64Gi", crds...)
+	env.StartProgram(t, program.path, append(f.args, "--kubeconfig="+w.Kubeconfig)...)
 	client, err := dynamic.NewForConfig(w.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.Resource(resource).Namespace(env.Namespace)
+	if f.before != "" {
+		create(t, client.Resource(f.beforeThere), "torch", f.before)
+	}
+	jobs := client.Resource(f.there).Namespace(env.Namespace)
+	names := []string{"first", "second"}
+	for _, name := range names {
+		create(t, jobs, name, f.job)
+	}
+	pods := func(name string) []*corev1.Pod { return w.labelled(t, f.label, name) }
+	env.Eventually(t, patience, func() string {
+		if len(running(pods(names[0]))) == 4 {
+			return ""
+		}
+		slices.Reverse(names)
+		return "no job has four pods that run"
+	})
+	runs, waits := names[0], names[1]
+	env.Eventually(t, patience, func() string {
+		if pods := pods(waits); len(pods) != f.waiting || w.onNodes(pods) > 0 {
+			return fmt.Sprintf("the job that waits has %d pods, %d of them on nodes, want %d and none", len(pods), w.onNodes(pods), f.waiting)
+		}
+		return ""
+	})
+	env.Eventually(t, patience, f.seesRunning(t, client, runs))
+	f.remove(t, w, client, runs)
+	w.DeletePods(t.Context(), t, pods(runs)...)
+	env.Eventually(t, patience, f.seesRunning(t, client, waits))
+	if got := len(running(pods(waits))); got != 4 {
+		t.Errorf("%d pods of the job that waited run, want 4", got)
+	}
+}
+
+// remove deletes a job and what it has made, but for the pods: the garbage collector takes half a minute to know of a new kind of owner.
+func (f framework) remove(t *testing.T, w *world, client dynamic.Interface, name string) {
+	t.Helper()
+	resources := []schema.GroupVersionResource{f.there}
+	if f.makes != (schema.GroupVersionResource{}) {
+		resources = append(resources, f.makes)
+	}
+	for _, resource := range resources {
+		if err := client.Resource(resource).Namespace(env.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	selector := metav1.ListOptions{LabelSelector: f.label + "=" + name}
+	if err := w.Kube.BatchV1().Jobs(env.Namespace).DeleteCollection(t.Context(), options, selector); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seesRunning returns a condition: the framework's own controller has seen that the job runs.
+func (f framework) seesRunning(t *testing.T, client dynamic.Interface, name string) func() string {
+	resource := f.there
+	if f.makes != (schema.GroupVersionResource{}) {
+		resource = f.makes
+	}
+	return func() string {
+		object, err := client.Resource(resource).Namespace(env.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return err.Error()
+		case !f.runs(object):
+			return fmt.Sprintf("%s %s has the status %v, want it to run", resource.Resource, name, object.Object["status"])
+		}
+		return ""
+	}
+}
+
+// saysRunning: the job has the condition Running.
+func saysRunning(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		m, ok := c.(map[string]any)
+		return ok && m["type"] == "Running" && m["status"] == "True"
+	})
+}
+
+// hasReadyJob: all pods of a Job of the JobSet are ready.
+func hasReadyJob(set *unstructured.Unstructured) bool {
+	jobs, _, _ := unstructured.NestedSlice(set.Object, "status", "replicatedJobsStatus")
+	return slices.ContainsFunc(jobs, func(j any) bool {
+		m, ok := j.(map[string]any)
+		return ok && m["ready"] == int64(1)
+	})
 }
 
 func create(t *testing.T, client dynamic.ResourceInterface, name, text string) {
@@ -172,10 +316,10 @@ func create(t *testing.T, client dynamic.ResourceInterface, name, text string) {
 	}
 }
 
-// podsOf returns the pods that training-operator has made for a job.
-func (w *world) podsOf(t *testing.T, job string) []*corev1.Pod {
+// labelled returns the pods that a framework has made for a job.
+func (w *world) labelled(t *testing.T, label, job string) []*corev1.Pod {
 	t.Helper()
-	pods, err := w.Pods.Pods(env.Namespace).List(labels.SelectorFromSet(labels.Set{"training.kubeflow.org/job-name": job}))
+	pods, err := w.Pods.Pods(env.Namespace).List(labels.SelectorFromSet(labels.Set{label: job}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,21 +333,4 @@ func running(pods []*corev1.Pod) (run []*corev1.Pod) {
 		}
 	}
 	return run
-}
-
-// saysRunning returns a condition: the framework's own controller has seen that the job runs.
-func saysRunning(t *testing.T, client dynamic.ResourceInterface, name string) func() string {
-	return func() string {
-		job, err := client.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == "Running" && c["status"] == "True" {
-				return ""
-			}
-		}
-		return fmt.Sprintf("job %s has the conditions %v, want Running", name, conditions)
-	}
 }
