@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// StartProgram runs a program of somebody else's beside the cluster until the test ends. What it wrote is logged if the test fails.
-func StartProgram(t *testing.T, path string, args ...string) {
+// StartProgram runs a program of somebody else's beside the cluster until its context ends, which is to be that of the test. What it wrote is
+// logged if the test fails.
+func StartProgram(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	logs, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), path, args...)
 	command.Stdout, command.Stderr = logs, logs
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func StartProgram(t *testing.T, path string, args ...string) {
 	t.Cleanup(func() {
 		_ = command.Wait() // It was killed.
 		if text, err := os.ReadFile(logs.Name()); err == nil && t.Failed() {
-			t.Logf("%s wrote\n%s", filepath.Base(path), text)
+			t.Logf("%s wrote\n%s", filepath.Base(command.Path), text)
 		}
 		_ = logs.Close()
 	})

@@ -56,10 +56,10 @@ type world struct {
 	plugins coschedulingclient.Interface
 }
 
-func open(t *testing.T) *world { return openWith(t, "count=4,cpu=16,memory=64Gi") }
+func open(t *testing.T) *world { return openWith(t, conf, "count=4,cpu=16,memory=64Gi") }
 
-// openWith starts a cluster with nodes of a shape, and with further definitions.
-func openWith(t *testing.T, shape string, definitions ...string) *world {
+// openWith starts a cluster with nodes of a shape and with further definitions, and the scheduler by a volcano-scheduler.conf.
+func openWith(t *testing.T, conf, shape string, definitions ...string) *world {
 	t.Helper()
 	crds, err := filepath.Abs("../../../manifests/crds-optional")
 	if err != nil {

@@ -34,11 +34,11 @@ type operator struct {
 	path   string
 }
 
-// buildOperator builds a program, and skips the test if it needs modules that are not cached.
-func buildOperator(t *testing.T, folder string) *operator {
+// buildOperator builds a package of a module as a program, and skips the test if it needs modules that are not cached.
+func buildOperator(t *testing.T, folder, pkg string) *operator {
 	t.Helper()
 	o := &operator{t: t, folder: folder, path: filepath.Join(t.TempDir(), folder)}
-	o.run("build", "-o", o.path, ".")
+	o.run("build", "-o", o.path, pkg)
 	return o
 }
 
@@ -162,13 +162,13 @@ type framework struct {
 }
 
 func trainingOperatorOf(t *testing.T) (o *operator, crds []string) {
-	o = buildOperator(t, "trainingoperator")
+	o = buildOperator(t, "trainingoperator", ".")
 	return o, []string{o.crds("github.com/kubeflow/training-operator", "manifests/base/crds",
 		"kubeflow.org_pytorchjobs.yaml", "kubeflow.org_tfjobs.yaml", "kubeflow.org_mpijobs.yaml")}
 }
 
 func trainerOf(t *testing.T) (o *operator, crds []string) {
-	o = buildOperator(t, "trainer")
+	o = buildOperator(t, "trainer", ".")
 	return o, []string{
 		o.crds("github.com/kubeflow/trainer/v2", "manifests/base/crds", "trainer.kubeflow.org_clustertrainingruntimes.yaml",
 			"trainer.kubeflow.org_trainingruntimes.yaml", "trainer.kubeflow.org_trainjobs.yaml"),
@@ -211,8 +211,8 @@ func TestControllersOfFrameworks(t *testing.T) {
 
 func (f framework) test(t *testing.T) {
 	program, crds := f.operator(t)
-	w := openWith(t, "count=1,cpu=4,memory=64Gi", crds...)
-	env.StartProgram(t, program.path, append(f.args, "--kubeconfig="+w.Kubeconfig)...)
+	w := openWith(t, conf, "count=1,cpu=4,memory=64Gi", crds...)
+	env.StartProgram(t, exec.CommandContext(t.Context(), program.path, append(f.args, "--kubeconfig="+w.Kubeconfig)...))
 	client, err := dynamic.NewForConfig(w.RESTConfig())
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,8 @@ func startPrometheus(t *testing.T, e *exporter) string {
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
-	env.StartProgram(t, binary(t), "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+address)
+	env.StartProgram(t, exec.CommandContext(t.Context(), binary(t),
+		"--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+address))
 	return "http://" + address
 }
 
