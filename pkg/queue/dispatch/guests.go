@@ -16,15 +16,15 @@ import (
 // holds. Those that fit nowhere stay outside, so that no more is promised than without guests. Whose pods are created once it is let in
 // cannot be planned, and is let in if there is room for it in sum. Volcano keeps all of them out for ever.
 //
-// The same goes for a job that may have no turns for as long, because some of its pods do not exist, are gated or are not let in by another
-// plugin, unless more of its pods appear meanwhile. Whoever creates its pods may have come to an end, at a ResourceQuota for instance.
+// The same goes for a job that may have no turns for as long, most often because pods of its minimum do not exist. A ResourceQuota may be full,
+// for instance. As long as more of its pods appear the promise holds.
 //
 // And it goes at once for a job that has failed, because the API server refuses to bind its pods for instance, until one of its pods is
 // bound: it still has its turns before any guest, and whoever waited for it would wait as often as it fails.
 
-// promise is what is known of a job that was let in and has not started.
+// promise tells whether what a job was promised still keeps others out.
 type promise struct {
-	// stalled is what the accounts were told of the job.
+	// stalled: the accounts know that it does not.
 	stalled bool
 	// podless is since when it has been without pods; zero when it is not.
 	podless time.Time

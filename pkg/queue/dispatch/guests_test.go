@@ -105,7 +105,7 @@ func TestWhoFailsKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// TestWhoMayHaveNoTurnsKeepsNobodyOut: what was promised to a gang of which pods are missing keeps others out for a while only.
+// TestWhoMayHaveNoTurnsKeepsNobodyOut: a gang was let in, and pods of it are missing. Its promise keeps others out for a while only.
 func TestWhoMayHaveNoTurnsKeepsNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixtureWith(t, args("enqueue allocate backfill", byPriority, inGangs, byOvercommit))

@@ -29,12 +29,12 @@ const (
 	groupLater
 )
 
-// gang is what a framework makes of one job.
+// gang is the objects that a framework creates for one job.
 type gang struct {
 	// by is the framework.
 	by    string
 	order order
-	// volcano, plugins: the PodGroup, of which there is one at most.
+	// volcano or plugins is the PodGroup. Both are nil if the framework creates none.
 	volcano *volcano.PodGroup
 	plugins *coscheduling.PodGroup
 	// pods in the order in which they are created. Alone: so many of them start before the last is there.

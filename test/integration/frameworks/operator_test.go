@@ -149,11 +149,11 @@ type framework struct {
 	// before is created first.
 	before      string
 	beforeThere schema.GroupVersionResource
-	// job is what a user writes, of four pods, there where it is. Label is what names it on its pods.
+	// job is the object that a user creates, of the resource there. It has four pods, on which the label has its name.
 	job   string
 	there schema.GroupVersionResource
 	label string
-	// makes is what it makes besides, of the same name; empty for nothing.
+	// makes is the resource of an object with the same name that the framework creates for the job; empty if it creates none.
 	makes schema.GroupVersionResource
 	// waiting are the pods of the job that waits.
 	waiting int
