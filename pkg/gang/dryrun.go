@@ -38,7 +38,7 @@ func (w *dryRun) take(u unit) {
 	e := w.evictor
 	for _, v := range u.victims {
 		e.trial.Take(v)
-		e.attempt.budget.Release(v.Job.Queue, v.Task.Request)
+		e.attempt.budget.Release(v.Job.Queue, v.Task.Charge)
 	}
 	for _, r := range u.pods {
 		if r.node == w.node {
@@ -56,7 +56,7 @@ func (w *dryRun) giveBack(u unit) {
 	e := w.evictor
 	for _, v := range u.victims {
 		e.trial.Return(v)
-		e.attempt.budget.Release(v.Job.Queue, negative(v.Task.Request))
+		e.attempt.budget.Release(v.Job.Queue, negative(v.Task.Charge))
 	}
 	for _, r := range u.pods {
 		if r.node == w.node {
@@ -132,7 +132,7 @@ func (w *dryRun) done() {
 	for _, u := range w.units {
 		for _, v := range u.victims {
 			w.evictor.trial.Return(v)
-			w.evictor.attempt.budget.Release(v.Job.Queue, negative(v.Task.Request))
+			w.evictor.attempt.budget.Release(v.Job.Queue, negative(v.Task.Charge))
 		}
 	}
 	w.units = nil

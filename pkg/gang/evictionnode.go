@@ -155,7 +155,7 @@ func (e *evictor) makeRoom(ctx context.Context, c *class, t *model.Task) (*candi
 
 // withinBudget reports whether the queue may hold the task on top of what it holds and placed so far.
 func (e *evictor) withinBudget(t *model.Task) bool {
-	return e.attempt.budget.Refuses(t.Request) == (model.Reason{})
+	return e.attempt.budget.Refuses(t.Charge) == (model.Reason{})
 }
 
 // leftover returns a node from which pods were removed, and that has room as it is.

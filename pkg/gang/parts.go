@@ -52,10 +52,10 @@ func (a *attempt) settle() {
 		return
 	}
 	for _, p := range a.before.placed {
-		a.budget.Take(p.Task.Request)
+		a.budget.Take(p.Task.Charge)
 	}
 	for _, v := range a.before.victims {
-		a.budget.Release(v.Job.Queue, v.Task.Request)
+		a.budget.Release(v.Job.Queue, v.Task.Charge)
 	}
 }
 

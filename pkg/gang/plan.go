@@ -281,7 +281,7 @@ func (a *attempt) placeFollowers(ctx context.Context, jobs []*model.Job) {
 
 // allows reports whether the queue's budget has room for a task.
 func (a *attempt) allows(t *model.Task) bool {
-	reason := a.budget.Refuses(t.Request)
+	reason := a.budget.Refuses(t.Charge)
 	if reason != (model.Reason{}) && a.refused == (model.Reason{}) {
 		a.refused = reason
 	}
@@ -297,7 +297,7 @@ func (a *attempt) affords() bool {
 		if !a.allows(a.placed[i].Task) {
 			return false
 		}
-		a.budget.Take(a.placed[i].Task.Request)
+		a.budget.Take(a.placed[i].Task.Charge)
 	}
 	return true
 }
@@ -339,7 +339,7 @@ func (a *attempt) place(ctx context.Context, t *model.Task) (bool, error) {
 // take places a task on a node.
 func (a *attempt) take(ctx context.Context, c *class, t *model.Task, e *candidate) error {
 	if !a.later {
-		a.budget.Take(t.Request)
+		a.budget.Take(t.Charge)
 	}
 	a.placed = append(a.placed, Placement{Task: t, Node: e.info.Node().Name})
 	a.last = func(ctx context.Context) error { return a.record(ctx, c, t, e) }

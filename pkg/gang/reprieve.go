@@ -62,7 +62,7 @@ func (e *evictor) reprieveUnit(ctx context.Context, u unit) (bool, error) {
 func (e *evictor) affords() bool {
 	var all resource.Vector
 	for _, p := range e.attempt.placed {
-		all.Add(p.Task.Request)
+		all.Add(p.Task.Charge)
 	}
 	budget := e.attempt.budget
 	budget.Take(negative(all))

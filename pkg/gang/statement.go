@@ -337,7 +337,7 @@ func (e *evictor) charge(u unit) {
 	for _, v := range u.victims {
 		e.gone[v.Task.UID] = true
 		e.trial.Take(v)
-		e.attempt.budget.Release(v.Job.Queue, v.Task.Request)
+		e.attempt.budget.Release(v.Job.Queue, v.Task.Charge)
 	}
 }
 
@@ -380,7 +380,7 @@ func (e *evictor) untake(u unit) {
 	for _, v := range u.victims {
 		delete(e.gone, v.Task.UID)
 		e.trial.Return(v)
-		e.attempt.budget.Release(v.Job.Queue, negative(v.Task.Request))
+		e.attempt.budget.Release(v.Job.Queue, negative(v.Task.Charge))
 	}
 }
 

@@ -185,7 +185,7 @@ func collectQueue(q dispatch.QueueFigures, gauge func(*metrics.Desc, float64, ..
 // bounded is a limit with cpu and memory at Volcano's stand-in for "no limit" where there is none.
 func bounded(l resource.Limit) resource.Portion {
 	p := l.Amounts
-	if l.Unnamed == resource.Nothing {
+	if l.Unnamed != resource.Unlimited {
 		return p
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -113,7 +113,7 @@ func BenchmarkPodEvent(b *testing.B) {
 func BenchmarkLeastSum(b *testing.B) {
 	demands := make([]model.Demand, 10_000)
 	for i := range demands {
-		demands[i] = model.Demand{Class: model.Class{byte(i), byte(i >> 8)}, Count: 1, Request: modelresource.FromList(amounts("cpu", "1", "memory", "1Gi"))}
+		demands[i] = model.Demand{Class: model.Class{byte(i), byte(i >> 8)}, Count: 1, Charge: modelresource.FromList(amounts("cpu", "1", "memory", "1Gi"))}
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -18,15 +18,15 @@ func LeastSum(demands []Demand, n int) resource.Vector {
 	}
 	var names resource.Vector
 	for _, d := range demands {
-		names.Max(d.Request)
+		names.Max(d.Charge)
 	}
 	for i := range names {
 		name := names[i].Name
-		slices.SortFunc(demands, func(x, y Demand) int { return cmp.Compare(x.Request.Get(name), y.Request.Get(name)) })
+		slices.SortFunc(demands, func(x, y Demand) int { return cmp.Compare(x.Charge.Get(name), y.Charge.Get(name)) })
 		total, left := int64(0), n
 		for _, d := range demands {
 			k := min(left, d.Count)
-			total = resource.PlusTimes(total, d.Request.Get(name), int64(k))
+			total = resource.PlusTimes(total, d.Charge.Get(name), int64(k))
 			left -= k
 		}
 		names[i].Value = total
@@ -38,13 +38,13 @@ func LeastSum(demands []Demand, n int) resource.Vector {
 func equalSum(demands []Demand, n int) (total resource.Vector, ok bool) {
 	tasks := 0
 	for i := range demands {
-		if !slices.Equal(demands[i].Request, demands[0].Request) {
+		if !slices.Equal(demands[i].Charge, demands[0].Charge) {
 			return nil, false
 		}
 		tasks += demands[i].Count
 	}
 	if len(demands) > 0 {
-		total.AddTimes(demands[0].Request, int64(min(n, tasks)))
+		total.AddTimes(demands[0].Charge, int64(min(n, tasks)))
 	}
 	return total, true
 }
@@ -59,11 +59,21 @@ func (j *Job) Need() resource.Vector {
 }
 
 // minimum is what the job needs to start, as its PodGroup says or, where it does not, as its own pods do: what is placed
-// already, and what the rest of the minimum asks for.
+// already, and what the rest of the minimum asks for. A PodGroup that says nothing of devices has those that its pods do.
 func (j *Job) minimum() resource.Vector {
-	if j.Group != nil && j.Group.MinResources != nil {
-		return j.Group.MinResources
+	if j.Group == nil || j.Group.MinResources == nil {
+		return j.minimumOfPods()
 	}
+	said := j.Group.MinResources
+	if j.Usage.Requested.Devices() == nil || said.Devices() != nil {
+		return said
+	}
+	said = said.Clone()
+	said.Add(j.minimumOfPods().Devices())
+	return said
+}
+
+func (j *Job) minimumOfPods() resource.Vector {
 	least := j.Usage.Allocated.Clone()
 	if !j.Started() && len(j.Pending) > 0 {
 		least.Add(j.Need())

@@ -73,6 +73,7 @@ func (s *State) putTask(t *Task, c *Change) {
 	} else {
 		delete(s.nominated, t.UID)
 	}
+	s.claims.follow(t)
 	c.Tasks = append(c.Tasks, t.UID)
 	s.touch(t.Job, e, c)
 }
@@ -114,6 +115,7 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 		c.Events |= EvictionAnswered
 	}
 	e.count(e.job.Tasks[i], -1)
+	s.claims.forget(e.job.Tasks[i])
 	moved := e.job.Tasks[last]
 	e.job.Tasks[i] = moved
 	e.index[moved.UID] = i
@@ -128,7 +130,8 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 func (t *Task) countsAs(before *Task) bool {
 	return t.Status == before.Status && t.Role == before.Role && t.Class == before.Class && t.Traits == before.Traits &&
 		t.Node == before.Node && t.Nominated == before.Nominated && t.Gated == before.Gated && t.QueueGated == before.QueueGated && t.Claims == before.Claims &&
-		t.BestEffort == before.BestEffort && t.HeldBy == before.HeldBy && slices.Equal(t.Request, before.Request)
+		t.BestEffort == before.BestEffort && t.HeldBy == before.HeldBy && slices.Equal(t.Request, before.Request) &&
+		(t.Traits&HasClaims == 0 || slices.Equal(t.Charge, before.Charge))
 }
 
 // count adds n times the task to the counters of its job.
@@ -154,6 +157,10 @@ func (e *entry) count(t *Task, n int) {
 		i, ok := findDemand(e.job.Pending, t)
 		if !ok {
 			e.job.Pending = slices.Insert(e.job.Pending, i, demandOf(t))
+		}
+		if n > 0 {
+			// Tasks that share claims are of one class, and are charged for more once these have devices.
+			e.job.Pending[i].Charge = t.Charge
 		}
 		if e.job.Pending[i].Count += n; e.job.Pending[i].Count == 0 {
 			e.job.Pending = slices.Delete(e.job.Pending, i, i+1)

@@ -196,7 +196,7 @@ func (j *Job) put(t *Task, n int) {
 	}
 	i, ok = findDemand(j.Pending, t)
 	// Tasks that had a node have no class, and need not be equal.
-	if !ok || n > 0 && !j.Pending[i].Request.Equal(t.Request) {
+	if !ok || n > 0 && !j.Pending[i].Charge.Equal(t.Charge) {
 		j.Pending = slices.Insert(j.Pending, i, demandOf(t))
 	}
 	j.Pending[i].Count += n

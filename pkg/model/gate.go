@@ -142,7 +142,7 @@ func (j *Job) WithThrough(tasks ...*Task) *Job {
 	c := *j
 	c.Usage = j.Usage.clone()
 	for _, t := range tasks {
-		c.Usage.Claimed.Add(t.Request)
+		c.Usage.Claimed.Add(t.Charge)
 	}
 	return &c
 }

@@ -161,6 +161,7 @@ func NewTask(pod *corev1.Pod) *Task {
 		Shape:      shape,
 		Ask:        ask,
 		Request:    request,
+		Charge:     request,
 		Priority:   priority,
 		Problem:    problem,
 		Status:     statusOf(pod),

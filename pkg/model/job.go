@@ -210,18 +210,18 @@ type Usage struct {
 func (u *Usage) add(t *Task, n int64) {
 	switch t.Status {
 	case Allocated, Bound, Running:
-		u.Allocated.AddTimes(t.Request, n)
-		u.Requested.AddTimes(t.Request, n)
+		u.Allocated.AddTimes(t.Charge, n)
+		u.Requested.AddTimes(t.Charge, n)
 	case Pending:
 		if t.Nominated != "" {
-			u.Allocated.AddTimes(t.Request, n)
-			u.Reserved.AddTimes(t.Request, n)
+			u.Allocated.AddTimes(t.Charge, n)
+			u.Reserved.AddTimes(t.Charge, n)
 		} else if t.Claims {
-			u.Claimed.AddTimes(t.Request, n)
+			u.Claimed.AddTimes(t.Charge, n)
 		}
-		u.Requested.AddTimes(t.Request, n)
+		u.Requested.AddTimes(t.Charge, n)
 		if t.Gated && !t.QueueGated && !t.Claims {
-			u.Gated.AddTimes(t.Request, n)
+			u.Gated.AddTimes(t.Charge, n)
 		}
 	}
 }
@@ -252,8 +252,8 @@ type Demand struct {
 	Count             int
 	// Pod is one of them, or was: its spec is that of all.
 	Pod *corev1.Pod
-	// Request is what one of them asks for.
-	Request resource.Vector
+	// Request is what one of them asks of its node, Charge what its queue is charged with.
+	Request, Charge resource.Vector
 }
 
 // Job is a PodGroup and its pods, or a single pod. Jobs taken from a State are immutable.
@@ -315,7 +315,7 @@ func findDemand(demands []Demand, t *Task) (int, bool) {
 
 // demandOf is a demand for tasks like the given one, with a count of 0.
 func demandOf(t *Task) Demand {
-	return Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Role: t.Role, Pod: t.Pod, Request: t.Request}
+	return Demand{Class: t.Class, Shape: t.Shape, Ask: t.Ask, Role: t.Role, Pod: t.Pod, Request: t.Request, Charge: t.Charge}
 }
 
 // Min is the number of tasks that start together: minMember, or 1 for a job of one.

@@ -33,7 +33,8 @@ type State struct {
 	// namespaces maps the namespaces that name a queue to it.
 	namespaces map[string]string
 	// leads: this process decides, and knows better than the API server for whom room is kept.
-	leads bool
+	leads  bool
+	claims claims
 	// nominated are the tasks for which room is kept.
 	nominated map[types.UID]bool
 	ledger    ledger
@@ -56,6 +57,7 @@ func NewState(observers ...func(Change)) *State {
 		classes:    map[string]int32{},
 		budgets:    map[budgetKey]*DisruptionBudget{},
 		namespaces: map[string]string{},
+		claims:     newClaims(),
 		nominated:  map[types.UID]bool{},
 		ledger:     newLedger(),
 		snapshots:  newSnapshotter(),
@@ -147,7 +149,7 @@ func (s *State) UpsertPod(pod *corev1.Pod) Change {
 		t := NewTask(pod)
 		if ours {
 			t.Job = s.jobFor(pod)
-			t = s.upsertTask(t, c)
+			t = s.upsertTask(s.claims.charged(t), c)
 		}
 		s.account(t, c)
 	})

@@ -73,6 +73,8 @@ type Task struct {
 	Ask Class
 	// Request is what the pod asks of its node.
 	Request resource.Vector
+	// Charge is what the pod's queue is charged with: the request, and the devices of the pod's claims. Often it is the request itself.
+	Charge resource.Vector
 	// Priority is "volcano.sh/task-priority" when it is a number, else the pod's priority, else 1.
 	Priority int32
 	Status   Status
@@ -91,7 +93,7 @@ type Task struct {
 	Claims bool
 	// HeldBy is the plugin that keeps the pod out of the scheduling queue, as a scheduling gate would; empty for none.
 	HeldBy string
-	// BestEffort: the pod asks for nothing but a pod slot.
+	// BestEffort: the pod asks for nothing but a pod slot, and has no devices.
 	BestEffort bool
 	// Problem says what is wrong with the pod's annotations and what to change; empty when nothing is.
 	Problem string

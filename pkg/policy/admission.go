@@ -32,15 +32,17 @@ func (*overcommit) FollowQueues([]*account.Queue) {}
 
 func (p *overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 	claim, limit := j.Claim(), p.limit
-	taken := func(name resourceName) int64 { return w.Used.Get(name) + w.Inqueue.Get(name) }
+	taken := w.Used.Clone()
+	taken.Add(w.Inqueue)
 	over := limit.Refuses(claim, taken)
 	if len(over) > 0 && p.due(w, claim) {
 		return Permit, model.Reason{}
 	}
 	if len(over) > 0 {
 		// What the job could have others evicted for counts as available.
-		gains := w.reclaimable(nil)
-		over = limit.Refuses(claim, func(name resourceName) int64 { return taken(name) - gains.Get(name) })
+		left := taken.Clone()
+		left.Sub(w.reclaimable(nil))
+		over = limit.Refuses(claim, left)
 	}
 	if len(over) == 0 {
 		return Permit, model.Reason{}
@@ -50,7 +52,7 @@ func (p *overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 		for i, name := range over {
 			bound, _ := limit.Of(name)
 			details[i] = fmt.Sprintf("overused %s (%s used or promised, %s asked for, %g times the cluster is %s)", name,
-				format(name, taken(name)), format(name, claim.Get(name)), p.factor, format(name, int64(bound)))
+				format(name, taken.Get(name)), format(name, claim.Get(name)), p.factor, format(name, int64(bound)))
 		}
 		return "resource in cluster is overused: " + strings.Join(details, ", ")
 	})
@@ -59,7 +61,7 @@ func (p *overcommit) Admit(w World, j *Ranked) (Vote, model.Reason) {
 // due reports whether the queue deserves what it holds and has promised, and the claim on top. However much was promised to
 // others, such a job can run once its queue has its due. In Volcano jobs that were let in and cannot start keep it out.
 func (*overcommit) due(w World, claim resource.Vector) bool {
-	due := resource.Limit{Amounts: w.Queue.Deserved, Unnamed: resource.Nothing}
+	due := resource.Limit{Amounts: w.Queue.Deserved, Unnamed: resource.OnlyDevices}
 	return len(w.Queue.Deserved) > 0 && len(due.Refuses(claim, w.committed(&w.Queue.Own))) == 0
 }
 

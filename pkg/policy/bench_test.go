@@ -87,7 +87,7 @@ func BenchmarkTrial(b *testing.B) {
 		leaves := forest(set)
 		job := &model.Job{
 			Key: model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: "mine"}, Queue: leaves[0].Name, Priority: 1,
-			Pending: []model.Demand{{Count: 1, Request: cores(1)}},
+			Pending: []model.Demand{{Count: 1, Request: cores(1), Charge: cores(1)}},
 		}
 		set.SetJob(job.Key, job)
 		set.Update()
@@ -149,7 +149,7 @@ func tasksOn(leaves []*account.Queue, inFirst bool) []model.Victim {
 		name := fmt.Sprintf("%s-%d", job.Key.Name, i)
 		victims[i] = model.Victim{Job: job, Task: &model.Task{
 			UID: types.UID(name), Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}, Job: job.Key,
-			Status: model.Running, Request: cores(10),
+			Status: model.Running, Request: cores(10), Charge: cores(10),
 		}}
 	}
 	return victims

@@ -97,15 +97,16 @@ func (b *Budget) change(queue string, by func(held *resource.Vector)) {
 }
 
 func (b *Bound) refuses(ask resource.Vector) model.Reason {
-	over := b.Limit.Refuses(ask, b.Held.Get)
+	over := b.Limit.Refuses(ask, b.Held)
 	if len(over) == 0 {
 		return model.Reason{}
 	}
+	ask, held := b.Held.More(ask), b.Held.Counted()
 	details := make([]string, len(over))
 	for i, name := range over {
 		bound, _ := b.Limit.Of(name)
 		details[i] = fmt.Sprintf("%s: %s held, %s asked for, limit %s", name,
-			format(name, b.Held.Get(name)), format(name, ask.Get(name)), format(name, int64(bound)))
+			format(name, held.Get(name)), format(name, ask.Get(name)), format(name, int64(bound)))
 	}
 	return model.Reason{
 		Kind: model.QueueFull, Subject: b.Queue.Name,

@@ -141,11 +141,12 @@ func (w *World) notAdmitted(bound string, over []resourceName, nodes bool, text 
 }
 
 // committed is what counts as taken of a queue.
-func (w *World) committed(u *account.Usage) func(resourceName) int64 {
-	if !w.guest {
-		return u.Committed
+func (w *World) committed(u *account.Usage) resource.Vector {
+	committed := u.Committed()
+	if w.guest {
+		committed.Sub(u.Stalled)
 	}
-	return func(name resourceName) int64 { return u.Committed(name) - u.Stalled.Get(name) }
+	return committed
 }
 
 // Follower keeps sums over jobs. It is told of every change of a job, nil when the job is gone, and of the queues and

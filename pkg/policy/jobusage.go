@@ -140,7 +140,7 @@ func (t *Trial) shelteredBy(q *account.Queue) (why string, until time.Time) {
 func (h *jobUsage) count(task *model.Task, n int) {
 	h.left.Count(task, n)
 	h.taken -= n
-	h.held.AddTimes(task.Request, int64(n))
+	h.held.AddTimes(task.Charge, int64(n))
 }
 
 // Candidate says why a task can never be a victim in this trial, whatever was taken before, in a short phrase; empty when

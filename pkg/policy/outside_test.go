@@ -175,7 +175,7 @@ func TestWhoeverChoosesFromOutsideNeedNotGoByDues(t *testing.T) {
 			}
 			set.SetCluster(cores(4))
 			holds := &model.Job{Key: model.JobKey{Name: "holds"}, Queue: "other", Usage: model.Usage{Allocated: cores(2), Requested: cores(2)}}
-			waits := &model.Job{Key: model.JobKey{Name: "waits"}, Queue: "mine", Usage: model.Usage{Requested: cores(3)}, Pending: []model.Demand{{Count: 1, Request: cores(3)}}}
+			waits := &model.Job{Key: model.JobKey{Name: "waits"}, Queue: "mine", Usage: model.Usage{Requested: cores(3)}, Pending: []model.Demand{{Count: 1, Request: cores(3), Charge: cores(3)}}}
 			for _, job := range []*model.Job{holds, waits} {
 				set.SetJob(job.Key, job)
 			}

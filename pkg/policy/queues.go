@@ -71,9 +71,13 @@ func without(held, own resource.Vector) resource.Vector {
 
 // Limits bounds a queue by its due. A gang that is larger than that may borrow what nobody else can use.
 func (proportion) Limits(q *account.Queue, borrowing bool, yield func(Bound) bool) {
-	limit := resource.Limit{Amounts: q.Deserved, Unnamed: resource.Nothing}
+	limit := resource.Limit{Amounts: q.Deserved, Unnamed: resource.OnlyDevices}
 	if borrowing {
 		limit = q.Real
+	} else if devices := q.Real.Amounts.Devices(); devices != nil {
+		// The cluster is divided of what nodes have.
+		limit = limit.Clone()
+		limit.Tighten(devices)
 	}
 	yield(Bound{Queue: q, Limit: limit, Held: q.Own.Taken()})
 }
@@ -185,14 +189,15 @@ func admitWithin(w World, q *account.Queue, usage *account.Usage, j *Ranked) (Vo
 	committed := w.committed(usage)
 	over := q.Real.Refuses(claim, committed)
 	if len(over) > 0 {
-		gains := w.reclaimable(q)
-		over = q.Real.Refuses(claim, func(name resourceName) int64 { return committed(name) - gains.Get(name) })
+		left := committed.Clone()
+		left.Sub(w.reclaimable(q))
+		over = q.Real.Refuses(claim, left)
 	}
 	if len(over) == 0 {
 		return Permit, model.Reason{}
 	}
 	// More nodes help where it is the cluster that is too small, which in a tree is no limit, and not the queue's own bound.
-	nodes := q.Real.Unnamed == resource.Nothing
+	nodes := q.Real.Unnamed != resource.Unlimited
 	for _, name := range over {
 		bound, _ := q.Real.Of(name)
 		if own, limited := q.Capability.Of(name); limited && own <= bound {
@@ -201,10 +206,11 @@ func admitWithin(w World, q *account.Queue, usage *account.Usage, j *Ranked) (Vo
 	}
 	return Reject, w.notAdmitted("queue "+w.Queue.Name+" ", over, nodes, func() string {
 		details := make([]string, len(over))
+		claim, committed := committed.More(claim), committed.Counted()
 		for i, name := range over {
 			bound, _ := q.Real.Of(name)
 			details[i] = fmt.Sprintf("insufficient %s (queue %q: %s held or promised, %s asked for, limit %s)", name, q.Name,
-				format(name, committed(name)), format(name, claim.Get(name)), format(name, int64(bound)))
+				format(name, committed.Get(name)), format(name, claim.Get(name)), format(name, int64(bound)))
 		}
 		return "queue resource quota insufficient: " + strings.Join(details, ", ")
 	})

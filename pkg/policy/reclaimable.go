@@ -54,12 +54,12 @@ func (s *Set) fromOthers(q *account.Queue, job *model.Job, below *account.Queue)
 			continue
 		}
 		deserved := due(other)
-		for _, a := range other.Own.Allocated {
+		for _, a := range other.Own.Allocated.Counted() {
 			spare := a.Value - int64(deserved.Get(a.Name))
 			if below != nil {
-				spare -= other.Own.Elastic.Get(a.Name)
+				spare -= other.Own.Elastic.Counted().Get(a.Name)
 			}
-			if spare > 0 {
+			if spare > 0 && !s.undivided(a.Name) {
 				sum.Add(resource.Vector{{Name: a.Name, Value: spare}})
 			}
 		}

@@ -77,7 +77,7 @@ func (t *Trial) reversed(action config.Action, loser, winner *model.Job) *Trial 
 // takes reports whether the beneficiary of this trial, with these tasks waiting, could have one of the gained tasks of the
 // winner evicted. Tasks that nobody tells apart are tried once.
 func (t *Trial) takes(lost []*model.Task, winner *model.Job, gained []*model.Task) bool {
-	if !slices.ContainsFunc(lost, func(task *model.Task) bool { return t.Entitled(task.Request) == (model.Reason{}) }) {
+	if !slices.ContainsFunc(lost, func(task *model.Task) bool { return t.Entitled(task.Charge) == (model.Reason{}) }) {
 		return false
 	}
 	of := make(map[types.UID]*model.Task, len(winner.Tasks))

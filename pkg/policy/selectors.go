@@ -53,7 +53,7 @@ func (drf) selectInside(t *Trial, v model.Victim, h *jobUsage) string {
 	if h == t.own {
 		held = without(held, t.half)
 	}
-	left, right := t.expected().Dominant(t.portion), dominantWithout(held, v.Task.Request, t.portion)
+	left, right := t.expected().Dominant(t.portion), dominantWithout(held, v.Task.Charge, t.portion)
 	if left < right || math.Abs(left-right) <= shareSlack {
 		return ""
 	}
@@ -87,7 +87,7 @@ func selectYielding(t *Trial, _ model.Victim, h *jobUsage) string {
 func (*hierarchical) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 	tree := t.contest()
 	left := h.held.Clone()
-	left.Sub(v.Task.Request)
+	left.Sub(v.Task.Charge)
 	tree.SetJob(h.leaf, h.job.Queue, left, h.job.Usage.Requested)
 	behind := tree.Behind(t.own.job.Queue, h.job.Queue) < 0
 	tree.SetJob(h.leaf, h.job.Queue, h.held.Clone(), h.job.Usage.Requested)
@@ -99,12 +99,13 @@ func (*hierarchical) selectAcross(t *Trial, v model.Victim, h *jobUsage) string 
 
 // selectAcross chooses tasks of queues that hold more than their due. See keepsDue.
 func (proportion) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
+	request := t.loss(h.queue, v.Task)
 	switch {
-	case t.unrelated(v.Task.Request):
+	case t.unrelated(request):
 		return whyUnrelated
-	case !h.keepsGuarantees(t, v.Task.Request):
+	case !h.keepsGuarantees(t, request):
 		return whyGuarantee
-	case v.Task.BestEffort || !h.queue.Due() || t.keepsDue(h.queue, v.Task.Request, true):
+	case v.Task.BestEffort || !h.queue.Due() || t.keepsDue(h.queue, request, true):
 		return ""
 	}
 	return whyDue
@@ -115,7 +116,7 @@ func (proportion) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 // are the same. Source: Volcano pkg/scheduler/plugins/capacity/capacity.go (reference section 4.7); see keepsDue for what
 // differs.
 func (p capacity) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
-	request := v.Task.Request
+	request := t.loss(h.queue, v.Task)
 	switch {
 	case t.unrelated(request):
 		return whyUnrelated
@@ -143,6 +144,11 @@ func (p capacity) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 	return ""
 }
 
+// loss is what a queue holds less without a task.
+func (t *Trial) loss(q *account.Queue, task *model.Task) resource.Vector {
+	return t.accounts.Held(q).Fewer(task.Charge)
+}
+
 // unrelated reports whether what a task has is no use to the beneficiary. Of a gang that is evicted whole some tasks may
 // be of none.
 func (t *Trial) unrelated(request resource.Vector) bool {
@@ -167,13 +173,13 @@ func (p capacity) onEqualFooting(t *Trial, h *jobUsage) bool {
 // up a request: that is what makes it a victim. Volcano is content if the queue holds more than its due before, and so
 // takes one task too many; it also looks at resources that the beneficiary has no use for. Where all resources count,
 // the queue is due nothing of those that it is not said to be due. If it is due nothing of what the beneficiary asks for,
-// the rest of the request decides.
+// the rest of the request decides. Devices count only for queues that are due some.
 func (t *Trial) keepsDue(q *account.Queue, request resource.Vector, all bool) bool {
-	held := t.accounts.Held(q)
+	held := t.accounts.Held(q).Counted()
 	keeps, decided := false, false
 	for _, a := range request {
 		due := q.Deserved.Get(a.Name)
-		if a.Value <= 0 || a.Name == corev1.ResourcePods || due <= 0 && !all {
+		if a.Value <= 0 || a.Name == corev1.ResourcePods || due <= 0 && (!all || resource.IsDevices(a.Name)) {
 			continue
 		}
 		left := [1]resource.Amount{{Name: a.Name, Value: held.Get(a.Name) - a.Value}}
@@ -193,7 +199,7 @@ func (t *Trial) keepsDue(q *account.Queue, request resource.Vector, all bool) bo
 func (h *jobUsage) keepsGuarantees(t *Trial, request resource.Vector) bool {
 	for _, q := range h.apart {
 		for _, least := range q.Guarantee {
-			if v := request.Get(least.Name); v > 0 && t.accounts.Held(q).Get(least.Name)-v < least.Value {
+			if v := request.Get(least.Name); v > 0 && t.accounts.Held(q).Counted().Get(least.Name)-v < least.Value {
 				return false
 			}
 		}
@@ -229,7 +235,7 @@ func (p proportion) entitled(q *account.Queue, own, need resource.Vector) model.
 		bounds = append(bounds, b)
 		return true
 	})
-	if over := bounds[0].Limit.Refuses(need, bounds[0].Held.Get); len(over) > 0 {
+	if over := bounds[0].Limit.Refuses(need, bounds[0].Held); len(over) > 0 {
 		return notEntitled(q, over, bounds[0].Held, need)
 	}
 	return bounds[len(bounds)-1].refuses(need)
@@ -252,12 +258,6 @@ func (p capacity) entitled(q *account.Queue, own, need resource.Vector) (why mod
 	if why != (model.Reason{}) {
 		return why
 	}
-	asked := 0
-	for _, a := range need {
-		if a.Value > 0 && a.Name != corev1.ResourcePods {
-			asked++
-		}
-	}
 	held := func(q *account.Queue) resource.Vector {
 		if p.tree {
 			return without(q.Total.Allocated, own)
@@ -270,8 +270,8 @@ func (p capacity) entitled(q *account.Queue, own, need resource.Vector) (why mod
 			break
 		}
 		due := resource.Limit{Amounts: above.Deserved, Unnamed: resource.Nothing}
-		over := due.Refuses(need, held(above).Get)
-		if len(over) < asked {
+		over := due.Refuses(need, held(above))
+		if len(over) < asked(held(above).More(need)) {
 			return model.Reason{}
 		}
 		if level == 0 {
@@ -281,6 +281,16 @@ func (p capacity) entitled(q *account.Queue, own, need resource.Vector) (why mod
 	return why
 }
 
+// asked counts the resources that are asked for, pod slots aside.
+func asked(need resource.Vector) (n int) {
+	for _, a := range need {
+		if a.Value > 0 && a.Name != corev1.ResourcePods {
+			n++
+		}
+	}
+	return n
+}
+
 // yields subtracts what the queues below one, all but the one that takes, hold beyond their due and may lose.
 func yields(from, taker *account.Queue, held *resource.Vector) {
 	for _, q := range from.Children {
@@ -288,7 +298,7 @@ func yields(from, taker *account.Queue, held *resource.Vector) {
 		if !q.Leaf() || q == taker || !mayLose(q) {
 			continue
 		}
-		for _, a := range q.Total.Allocated {
+		for _, a := range q.Total.Allocated.Counted() {
 			if spare := a.Value - int64(q.Deserved.Get(a.Name)); spare > 0 {
 				held.Sub(resource.Vector{{Name: a.Name, Value: spare}})
 			}
@@ -299,6 +309,7 @@ func yields(from, taker *account.Queue, held *resource.Vector) {
 // notEntitled says of which resources a queue would hold more than its due.
 func notEntitled(q *account.Queue, over []corev1.ResourceName, held, need resource.Vector) model.Reason {
 	details := make([]string, len(over))
+	need, held = held.More(need), held.Counted()
 	for i, name := range over {
 		details[i] = fmt.Sprintf("%s: %s held, %s asked for, %s deserved", name,
 			format(name, held.Get(name)), format(name, need.Get(name)), format(name, int64(q.Deserved.Get(name))))

@@ -119,7 +119,7 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		return capacity{}, account.Capacity, errs
 	case config.PluginOvercommit:
 		decoded, errs := arguments.DecodeOvercommit(p, path)
-		return &overcommit{factor: decoded.Factor, limit: resource.Limit{Unnamed: resource.Nothing}}, account.Undivided, errs
+		return &overcommit{factor: decoded.Factor, limit: resource.Limit{Unnamed: resource.OnlyDevices}}, account.Undivided, errs
 	case config.PluginSLA:
 		decoded, errs := arguments.DecodeSLA(p, path)
 		return &sla{limit: decoded.WaitingTime}, account.Undivided, errs
@@ -226,7 +226,7 @@ func (s *Set) Outgrows(q *account.Queue, job *model.Job) bool {
 	if s.book.Mode() != account.Proportion || !job.Requirement().Gang {
 		return false
 	}
-	due := Bound{Queue: q, Limit: resource.Limit{Amounts: q.Deserved}, Held: without(job.Usage.Allocated, job.OwnHalf())}
+	due := Bound{Queue: q, Limit: resource.Limit{Amounts: q.Deserved, Unnamed: resource.OnlyDevices}, Held: without(job.Usage.Allocated, job.OwnHalf())}
 	return due.refuses(job.Need()) != (model.Reason{})
 }
 
@@ -259,7 +259,7 @@ func (s *Set) Allows(q *account.Queue, own, ask resource.Vector, borrowing bool)
 	allowed := true
 	for _, p := range s.limiters {
 		limits(p, q, own, borrowing, func(bound Bound) bool {
-			allowed = len(bound.Limit.Refuses(ask, bound.Held.Get)) == 0
+			allowed = len(bound.Limit.Refuses(ask, bound.Held)) == 0
 			return allowed
 		})
 		if !allowed {
@@ -303,10 +303,11 @@ func (s *Set) AdmitGuest(w World, j *Ranked) model.Reason {
 // RoomBeside reports whether what is idle, all nodes together, covers a job's claim besides what was promised to jobs that are not
 // stalled.
 func (s *Set) RoomBeside(w World, j *Ranked) bool {
-	all := resource.Limit{Amounts: s.book.Cluster().Portion(), Unnamed: resource.Nothing}
-	return len(all.Refuses(j.Claim(), func(name resourceName) int64 {
-		return w.Used.Get(name) + s.book.Inqueue().Get(name) - s.book.Stalled().Get(name)
-	})) == 0
+	all := resource.Limit{Amounts: s.book.Cluster().Portion(), Unnamed: resource.OnlyDevices}
+	taken := w.Used.Clone()
+	taken.Add(s.book.Inqueue())
+	taken.Sub(s.book.Stalled())
+	return len(all.Refuses(j.Claim(), taken)) == 0
 }
 
 func (s *Set) admit(w World, j *Ranked) model.Reason {

@@ -91,8 +91,9 @@ func newTrial(rules *evictions, o orders, action config.Action, job *model.Job, 
 		t.ruleSet = &ruleSet{action: action}
 	}
 	for i := range job.Pending {
-		t.ask.Max(job.Pending[i].Request)
+		t.ask.Max(job.Pending[i].Charge)
 	}
+	t.ask = t.ask.Counted()
 	t.bestEffort = t.ask.BestEffort()
 	return t
 }
@@ -210,11 +211,11 @@ func (t *Trial) move(v model.Victim, n int) {
 	switch {
 	case h != t.own:
 	case t.half != nil:
-		t.half.AddTimes(v.Task.Request, int64(n))
+		t.half.AddTimes(v.Task.Charge, int64(n))
 	default:
-		t.hoped.AddTimes(v.Task.Request, int64(n))
+		t.hoped.AddTimes(v.Task.Charge, int64(n))
 	}
-	t.accounts.Hold(h.queue, v.Task.Request, int64(n))
+	t.accounts.Hold(h.queue, v.Task.Charge, int64(n))
 	t.spend(v.Task.Pod, int32(-n))
 	t.enter(h)
 }
@@ -238,8 +239,8 @@ func (t *Trial) Lose(task *model.Task) {
 // add counts n times what a task asks for as held by the beneficiary. What is kept for a nominated task counts already.
 func (t *Trial) add(task *model.Task, n int64) {
 	if task.Nominated == "" {
-		t.own.held.AddTimes(task.Request, n)
-		t.accounts.Hold(t.own.queue, task.Request, n)
+		t.own.held.AddTimes(task.Charge, n)
+		t.accounts.Hold(t.own.queue, task.Charge, n)
 	}
 	t.enter(t.own)
 }

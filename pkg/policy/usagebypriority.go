@@ -138,7 +138,7 @@ func (s *Set) entitledToNext(q *account.Queue, job *model.Job) bool {
 	if !need.BestEffort() {
 		return s.entitled(q, job, need) == (model.Reason{})
 	}
-	return slices.ContainsFunc(job.Pending, func(d model.Demand) bool { return s.entitled(q, job, d.Request) == (model.Reason{}) })
+	return slices.ContainsFunc(job.Pending, func(d model.Demand) bool { return s.entitled(q, job, d.Charge) == (model.Reason{}) })
 }
 
 // mayLose reports whether anything may be reclaimed from a queue.
@@ -149,12 +149,17 @@ func mayLose(q *account.Queue) bool {
 // ahead reports whether jobs of a queue hold more than it is due of something; where queues are due nothing, whether they
 // hold anything.
 func (s *Set) ahead(q *account.Queue) bool {
-	for _, a := range q.Own.Allocated {
-		if a.Name != corev1.ResourcePods && a.Value > 0 && float64(a.Value) > q.Deserved.Get(a.Name) {
+	for _, a := range q.Own.Allocated.Counted() {
+		if a.Name != corev1.ResourcePods && a.Value > 0 && float64(a.Value) > q.Deserved.Get(a.Name) && !s.undivided(a.Name) {
 			return true
 		}
 	}
 	return false
+}
+
+// undivided reports whether a resource is not divided by weight, as others are: devices, which nodes do not count.
+func (s *Set) undivided(name corev1.ResourceName) bool {
+	return s.book.Mode() == account.Proportion && resource.IsDevices(name)
 }
 
 // lower is what jobs of the queue hold that have a lower priority than a job; if asked, without what is placed beyond

@@ -33,6 +33,7 @@ func (p Portion) Get(name corev1.ResourceName) float64 {
 
 // Portion converts a vector.
 func (v Vector) Portion() Portion {
+	v = v.Counted()
 	p := make(Portion, len(v))
 	for i, a := range v {
 		p[i] = Quantity[float64]{Name: a.Name, Value: float64(a.Value)}
@@ -43,6 +44,7 @@ func (v Vector) Portion() Portion {
 // Within reports whether every amount of the portion is covered by the vector, in which a missing resource counts as
 // zero. It is Volcano's LessEqual(deserved, allocated, Zero).
 func (p Portion) Within(v Vector) bool {
+	v = v.Counted()
 	for _, a := range p {
 		if !atMost(a.Value, float64(v.Get(a.Name))) {
 			return false
@@ -62,14 +64,16 @@ func (p Portion) Covers(o Portion) bool {
 }
 
 // Unnamed says what a limit means for a resource that it does not name.
-type Unnamed bool
+type Unnamed uint8
 
 // What a limit means for a resource that it does not name.
 const (
 	// Nothing of it may be used.
-	Nothing Unnamed = false
+	Nothing Unnamed = iota
 	// Unlimited: any amount of it may be used.
-	Unlimited Unnamed = true
+	Unlimited
+	// OnlyDevices: any amount of it may be used if it is devices, which nodes do not count, and nothing else.
+	OnlyDevices
 )
 
 // Limit is a bound on amounts.
@@ -83,18 +87,19 @@ func (l Limit) Of(name corev1.ResourceName) (bound float64, limited bool) {
 	if i, ok := find(l.Amounts, name); ok {
 		return l.Amounts[i].Value, true
 	}
-	return 0, l.Unnamed == Nothing
+	return 0, l.Unnamed == Nothing || l.Unnamed == OnlyDevices && !IsDevices(name)
 }
 
 // Refuses returns the resources of which ask wants some and would, on top of what is taken, get more than the limit.
 // Pod slots are never refused: Volcano leaves them to the nodes (LessEqualWithDimensionAndResourcesName).
-func (l Limit) Refuses(ask Vector, taken func(corev1.ResourceName) int64) []corev1.ResourceName {
+func (l Limit) Refuses(ask, taken Vector) []corev1.ResourceName {
 	var over []corev1.ResourceName
+	ask, taken = taken.More(ask), taken.Counted()
 	for _, a := range ask {
 		if a.Value <= 0 || a.Name == corev1.ResourcePods {
 			continue
 		}
-		if bound, limited := l.Of(a.Name); limited && !atMost(float64(taken(a.Name))+float64(a.Value), bound) {
+		if bound, limited := l.Of(a.Name); limited && !atMost(float64(taken.Get(a.Name))+float64(a.Value), bound) {
 			over = append(over, a.Name)
 		}
 	}
@@ -103,7 +108,7 @@ func (l Limit) Refuses(ask Vector, taken func(corev1.ResourceName) int64) []core
 
 // Admit raises the limit, where there is one, to what is held, in place.
 func (l *Limit) Admit(held Vector) {
-	for _, a := range held {
+	for _, a := range held.Counted() {
 		if bound, limited := l.Of(a.Name); limited && bound < float64(a.Value) {
 			l.Amounts = l.Amounts.AtLeast(Vector{a})
 		}
@@ -113,11 +118,12 @@ func (l *Limit) Admit(held Vector) {
 // Tighten lowers the limit to another one, in place. A resource that only the other names is added if it was unlimited.
 func (l *Limit) Tighten(o Portion) {
 	for _, a := range o {
-		i, ok := find(l.Amounts, a.Name)
+		i, named := find(l.Amounts, a.Name)
+		_, limited := l.Of(a.Name)
 		switch {
-		case ok:
+		case named:
 			l.Amounts[i].Value = min(l.Amounts[i].Value, a.Value)
-		case l.Unnamed == Unlimited:
+		case !limited:
 			l.Amounts = slices.Insert(l.Amounts, i, a)
 		}
 	}
@@ -125,7 +131,7 @@ func (l *Limit) Tighten(o Portion) {
 
 // Dominant is the greatest part, over the resources of which whole has any, that v has of whole; 0 of an empty whole
 // (Volcano pkg/scheduler/plugins/drf/drf.go, calculateShare, and its like in proportion and capacity).
-func (v Vector) Dominant(whole Portion) float64 { return dominant(v, whole) }
+func (v Vector) Dominant(whole Portion) float64 { return dominant(v.Counted(), whole) }
 
 // Dominant is the greatest part, over the resources of which whole has any, that p has of whole; 0 of an empty whole.
 func (p Portion) Dominant(whole Portion) float64 { return dominant(p, whole) }

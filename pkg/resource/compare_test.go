@@ -23,7 +23,7 @@ func TestComparisonsOfAmounts(t *testing.T) {
 		"within":      each(func(l, _ *golden.Line) string { return yes(l.Amounts("due").Portion().Within(l.Amounts("held"))) }),
 		"refuses": each(func(l, options *golden.Line) string {
 			limit := limitOf(l, options)
-			over := limit.Refuses(l.Amounts("asks"), l.Amounts("held").Get)
+			over := limit.Refuses(l.Amounts("asks"), l.Amounts("held"))
 			if len(over) == 0 {
 				return "fits"
 			}
@@ -76,25 +76,25 @@ func yes(b bool) string {
 }
 
 func limitOf(l, options *golden.Line) resource.Limit {
-	return resource.Limit{
-		Amounts: l.Amounts("limit").Portion(), Unnamed: resource.Unnamed(options.Text("others", "nothing") == "unlimited"),
-	}
+	return resource.Limit{Amounts: l.Amounts("limit").Portion(), Unnamed: unnamed[options.Text("others", "nothing")]}
 }
 
+var unnamed = map[string]resource.Unnamed{"nothing": resource.Nothing, "unlimited": resource.Unlimited, "devices": resource.OnlyDevices}
+
 // names are the resources of the vectors that rapid draws.
-var names = []corev1.ResourceName{"cpu", "memory", "pods", "x/gpu", "y/fpga"}
+var names = []corev1.ResourceName{"cpu", "memory", "pods", "x/gpu", "y/fpga", "deviceclass/gpu", "memory.deviceclass/gpu"}
 
 func TestLimitsRefuseExactlyWhatDoesNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bound, held, ask := vectors().Draw(t, "bound"), vectors().Draw(t, "held"), vectors().Draw(t, "ask")
-		unnamed := resource.Unnamed(rapid.Bool().Draw(t, "unlimited"))
-		over := resource.Limit{Amounts: bound.Portion(), Unnamed: unnamed}.Refuses(ask, held.Get)
+		unnamed := rapid.SampledFrom([]resource.Unnamed{resource.Nothing, resource.Unlimited, resource.OnlyDevices}).Draw(t, "unnamed")
+		over := resource.Limit{Amounts: bound.Portion(), Unnamed: unnamed}.Refuses(ask, held)
 		for _, name := range names {
 			named := false
 			for _, a := range bound {
 				named = named || a.Name == name
 			}
-			want := name != "pods" && ask.Get(name) > 0 && (named || unnamed == resource.Nothing) && held.Get(name)+ask.Get(name) > bound.Get(name)
+			want := name != "pods" && ask.Get(name) > 0 && (named || unnamed == resource.Nothing || unnamed == resource.OnlyDevices && !resource.IsDevices(name)) && held.Get(name)+ask.Get(name) > bound.Get(name)
 			got := false
 			for _, n := range over {
 				got = got || n == name

@@ -255,6 +255,9 @@ func (a Quantity[N]) quantity() resource.Quantity {
 	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceRequestsMemory, corev1.ResourceLimitsMemory:
 		return *resource.NewQuantity(int64(a.Value), resource.BinarySI)
 	default:
+		if strings.HasPrefix(string(a.Name), string(corev1.ResourceMemory)+ofDevices) {
+			return *resource.NewQuantity(int64(a.Value), resource.BinarySI)
+		}
 		return *resource.NewQuantity(int64(a.Value), resource.DecimalSI)
 	}
 }
@@ -262,7 +265,7 @@ func (a Quantity[N]) quantity() resource.Quantity {
 // List converts the vector back; resources of which there is nothing are left out.
 func (v Vector) List() corev1.ResourceList {
 	list := corev1.ResourceList{}
-	for _, a := range v {
+	for _, a := range v.Counted() {
 		if a.Value != 0 {
 			list[a.Name] = a.quantity()
 		}

@@ -71,10 +71,11 @@ func Portion(p resource.Portion) string {
 // Vector writes whole amounts like a portion.
 func Vector(v resource.Vector) string { return Portion(v.Portion()) }
 
-// Limit writes the bounds of a limit, and "others unlimited" when it does not bound what it does not name.
+// Limit writes the bounds of a limit, and "others unlimited" when it does not bound what it does not name. That nodes do not bound devices
+// goes without saying.
 func Limit(l resource.Limit) string {
 	switch {
-	case l.Unnamed == resource.Nothing:
+	case l.Unnamed != resource.Unlimited:
 		return Portion(l.Amounts)
 	case len(l.Amounts) == 0:
 		return "unlimited"

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -93,7 +94,9 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 		{factory.Storage().V1().CSINodes().Informer(), storage},
 		{factory.Storage().V1().CSIDrivers().Informer(), storage},
 		{factory.Storage().V1().CSIStorageCapacities().Informer(), storage},
-		{factory.Resource().V1().ResourceClaims().Informer(), devices},
+		{factory.Resource().V1().ResourceClaims().Informer(), handlers(
+			func(c *resourcev1.ResourceClaim) { state.UpsertClaim(resourceClaim(c)) },
+			func(c *resourcev1.ResourceClaim) { state.DeleteClaim(c.Namespace, c.Name) })},
 		{factory.Resource().V1().ResourceSlices().Informer(), devices},
 		{factory.Resource().V1().DeviceClasses().Informer(), devices},
 	}

@@ -123,7 +123,7 @@ func covers(a, b resource.Vector) bool {
 func (u *Usage) committedCovers(o *Usage) bool {
 	for _, list := range []resource.Vector{o.Allocated, o.Inqueue} {
 		for _, x := range list {
-			if u.Committed(x.Name) < o.Committed(x.Name) {
+			if u.committed(x.Name) < o.committed(x.Name) {
 				return false
 			}
 		}

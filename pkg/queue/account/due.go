@@ -50,7 +50,7 @@ func (q *Queue) adopt() {
 }
 
 // flatLimits sets what each queue may use of the cluster: what the guarantees of the others leave, up to its capability.
-// A resource that no node has may not be used.
+// A resource that no node has may not be used. Devices, which nodes do not count, are limited by capability only.
 func (b *Book) flatLimits() {
 	var guaranteed resource.Vector
 	for _, q := range b.sorted {
@@ -60,8 +60,8 @@ func (b *Book) flatLimits() {
 	left := b.total.Beyond(guaranteed)
 	for _, q := range b.sorted {
 		most := left.Clone()
-		most.Add(q.Guarantee)
-		q.Real = resource.Limit{Amounts: most.Portion(), Unnamed: resource.Nothing}
+		most.Add(q.Guarantee.WithoutDevices())
+		q.Real = resource.Limit{Amounts: most.Portion(), Unnamed: resource.OnlyDevices}
 		q.Real.Tighten(q.Capability.Amounts)
 	}
 }

@@ -94,8 +94,16 @@ func (u *Usage) Taken() resource.Vector {
 	return held
 }
 
-// Committed is what admission counts as taken of a resource: what is held and admitted, less what could be given up.
-func (u *Usage) Committed(name corev1.ResourceName) int64 {
+// Committed is what admission counts as taken: what is held and admitted, less what could be given up. It is the caller's to change.
+func (u *Usage) Committed() resource.Vector {
+	committed := u.Allocated.Clone()
+	committed.Add(u.Inqueue)
+	committed.Sub(u.Elastic)
+	return committed
+}
+
+// committed is the same of one resource.
+func (u *Usage) committed(name corev1.ResourceName) int64 {
 	return u.Allocated.Get(name) + u.Inqueue.Get(name) - u.Elastic.Get(name)
 }
 

@@ -42,7 +42,7 @@ func unpromised(b *account.Book, q *account.Queue, r corev1.ResourceName) float6
 	for ; q != nil; q = q.Parent {
 		if most, limited := q.Real.Of(r); limited {
 			usage := b.UsageOf(q)
-			least = min(least, most-float64(usage.Committed(r)))
+			least = min(least, most-float64(usage.Committed().Get(r)))
 		}
 		if b.Mode() != account.Hierarchy {
 			break

@@ -72,7 +72,7 @@ func (g *gates) apply(w *waiting, job *model.Job) {
 		return
 	}
 	for _, t := range p.tasks {
-		p.ask.Add(t.Request)
+		p.ask.Add(t.Charge)
 	}
 	key := peersKey{queue: job.Queue, ask: p.ask.String()}
 	if job.OwnHalf() != nil {

@@ -6,8 +6,6 @@ package dispatch
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
@@ -73,11 +71,11 @@ func (l limits) unanswered(job *model.Job, borrowing bool) model.Reason {
 	b := l.budget(job, borrowing)
 	for _, t := range l.cfg.State.Nominated() {
 		if t.Job != job.Key {
-			b.Release(queueOf(t), t.Request)
+			b.Release(queueOf(t), t.Charge)
 		}
 	}
 	for _, t := range evicting {
-		b.Retain(queueOf(t), t.Request)
+		b.Retain(queueOf(t), t.Charge)
 	}
 	if b.Refuses(job.Need()) == (model.Reason{}) {
 		return model.Reason{}
@@ -92,10 +90,9 @@ func (l limits) unanswered(job *model.Job, borrowing bool) model.Reason {
 // nothing else does.
 func (l limits) bounded(job *model.Job) bool {
 	q, book := l.queueOf(job), l.cfg.Policies.Book()
-	held := book.UsageOf(q).Taken()
-	return book.Mode() == account.Hierarchy || q.Capability.Refuses(job.Need(), func(name corev1.ResourceName) int64 {
-		return held.Get(name) - job.Usage.Claimed.Get(name)
-	}) != nil
+	held := book.UsageOf(q).Taken().Clone()
+	held.Sub(job.Usage.Claimed)
+	return book.Mode() == account.Hierarchy || q.Capability.Refuses(job.Need(), held) != nil
 }
 
 // outgrows reports whether the job needs more than its queue will ever be due.

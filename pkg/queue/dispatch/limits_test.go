@@ -17,7 +17,7 @@ func cores(n int64) resource.Vector { return resource.Vector{{Name: "cpu", Value
 // gangOfOne is a job with one task that waits and asks for so many cores.
 func gangOfOne(name, queue string, n int64) *model.Job {
 	job := &model.Job{Key: model.JobKey{Name: name}, Queue: queue, Group: &model.Group{MinMember: 1}}
-	job.Pending = []model.Demand{{Count: 1, Request: cores(n)}}
+	job.Pending = []model.Demand{{Count: 1, Charge: cores(n)}}
 	job.Counts.ByStatus[model.Pending] = 1
 	job.Usage.Requested = cores(n)
 	return job

@@ -341,7 +341,7 @@ func (s *waitlist) blocked(job *model.Job, admitted bool) model.Reason {
 
 func onlyBestEffort(job *model.Job) bool {
 	for _, d := range job.Pending {
-		if !d.Request.BestEffort() {
+		if !d.Charge.BestEffort() {
 			return false
 		}
 	}

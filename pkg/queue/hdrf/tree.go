@@ -121,8 +121,10 @@ func (n *node) branch(name string, weight float64) *node {
 	return n.children[i]
 }
 
-// SetJob records what a job of a queue holds and asks for, what it holds included.
+// SetJob records what a job of a queue holds and asks for, what it holds included. Devices of claims, of which nodes do not say how many
+// there are, do not count.
 func (t *Tree) SetJob(key, queue string, allocated, request resource.Vector) {
+	allocated, request = allocated.WithoutDevices(), request.WithoutDevices()
 	t.detach(key)
 	j := &job{key: key, queue: queue, allocated: allocated, request: request, at: t.nodeOf(queue)}
 	t.jobs[key] = j

@@ -194,7 +194,7 @@ func TestBadAmountsGiveNumbersAllTheSame(t *testing.T) {
 				Guarantee: vector(-huge, huge).Draw(t, "guarantee"),
 				Limit: resource.Limit{
 					Amounts: vector(-huge, huge).Draw(t, "limit").Portion(),
-					Unnamed: resource.Unnamed(rapid.Bool().Draw(t, "unlimited")),
+					Unnamed: rapid.SampledFrom([]resource.Unnamed{resource.Nothing, resource.Unlimited, resource.OnlyDevices}).Draw(t, "unnamed"),
 				},
 			})
 		}
