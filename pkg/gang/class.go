@@ -67,7 +67,9 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	case !status.IsSuccess():
 		return nil, c.preFilterError(status)
 	}
-	if c.looksAround = looksAround(t, c.state); c.looksAround {
+	// Devices of pods that are evicted may be on other nodes.
+	c.looksAround = looksAround(t, c.state) || a.evictor != nil && t.Traits&model.HasClaims != 0
+	if c.looksAround {
 		if err := c.tell(ctx); err != nil {
 			return nil, err
 		}

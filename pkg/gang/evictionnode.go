@@ -137,20 +137,32 @@ func (e *evictor) makeRoom(ctx context.Context, c *class, t *model.Task) (*candi
 					continue
 				}
 			}
-			for _, u := range s.units {
-				if err := e.take(ctx, u); err != nil {
-					return nil, err
-				}
+			if at, err := e.carryOut(ctx, c, found, s); at != nil || err != nil {
+				return at, err
 			}
-			// It may do for the next task too, and is looked at again once this one is on it.
-			found.heap.Put(&evictionNode{node: s.node, cost: s.cost, changes: -1, at: -1})
-			return newCandidate(e.attempt.overlay, s.node), nil
 		}
 		if found.next >= c.size() {
 			return nil, nil
 		}
 		e.scanFurther(ctx, c, t, found)
 	}
+}
+
+// carryOut evicts on the overlay those who make room on a node. It returns nil if the filters say otherwise than in the trial: what is to be
+// reserved for a task there they find with the state of the class.
+func (e *evictor) carryOut(ctx context.Context, c *class, found *evictionNodes, s *evictionNode) (*candidate, error) {
+	for _, u := range s.units {
+		if err := e.take(ctx, u); err != nil {
+			return nil, err
+		}
+	}
+	// It may do for the next task too, and is looked at again once this one is on it.
+	found.heap.Put(&evictionNode{node: s.node, cost: s.cost, changes: -1, at: -1})
+	if c.canFail && !c.runFilters(ctx, e.attempt.overlay.at(s.node)).IsSuccess() {
+		c.unreservable[s.node] = true
+		return nil, nil
+	}
+	return newCandidate(e.attempt.overlay, s.node), nil
 }
 
 // withinBudget reports whether the queue may hold the task on top of what it holds and placed so far.

@@ -115,7 +115,7 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 		c.Events |= EvictionAnswered
 	}
 	e.count(e.job.Tasks[i], -1)
-	s.claims.forget(e.job.Tasks[i])
+	s.claims.forget(uid)
 	moved := e.job.Tasks[last]
 	e.job.Tasks[i] = moved
 	e.index[moved.UID] = i

@@ -4,12 +4,20 @@
 package informer
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -24,9 +32,70 @@ func resourceClaim(c *resourcev1.ResourceClaim) *model.Claim {
 	if c.Status.Allocation != nil {
 		claim.Devices = allocatedDevices(c)
 	} else {
-		claim.Devices = requestedDevices(c)
+		claim.Devices = requestedDevices(&c.Spec)
 	}
 	return claim
+}
+
+// claimTemplate reads a template of claims.
+func claimTemplate(t *resourcev1.ResourceClaimTemplate) *model.Claim {
+	return &model.Claim{Namespace: t.Namespace, Name: t.Name, Template: true, Devices: requestedDevices(&t.Spec.Spec)}
+}
+
+// ClaimTemplates feeds the model the templates of resource claims, which the scheduler's own informers do not know. A queue is charged by them for pods whose claims
+// are not made yet. It returns once they have been delivered or, where they may not be read or are not served, at once, and goes on asking until the
+// context ends: then such pods count nothing.
+func ClaimTemplates(ctx context.Context, state *model.State, kube kubernetes.Interface) error {
+	watch := func() (asked bool, err error) {
+		switch _, err := kube.ResourceV1().ResourceClaimTemplates("").List(ctx, metav1.ListOptions{Limit: 1}); {
+		case apierrors.IsForbidden(err):
+			return false, fmt.Errorf("reading templates of resource claims: give the scheduler the rights in manifests/rbac/roles.yaml: %w", err)
+		case apierrors.IsNotFound(err):
+			return false, nil
+		}
+		return true, watchTemplates(ctx, state, kube)
+	}
+	watches, err := watch()
+	if watches {
+		return err
+	}
+	logger := klog.FromContext(ctx)
+	if err != nil {
+		logger.Error(err, "Cannot follow templates of resource claims: queues are charged for devices once the claims are made; asking again")
+	}
+	go func() {
+		ticker := time.NewTicker(lookAgain)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if watches, err := watch(); watches {
+				if err != nil && ctx.Err() == nil {
+					logger.Error(err, "Cannot follow templates of resource claims")
+				}
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func watchTemplates(ctx context.Context, state *model.State, kube kubernetes.Interface) error {
+	factory := informers.NewSharedInformerFactory(kube, 0)
+	registration, err := factory.Resource().V1().ResourceClaimTemplates().Informer().AddEventHandler(handlers(
+		func(t *resourcev1.ResourceClaimTemplate) { state.UpsertClaim(claimTemplate(t)) },
+		func(t *resourcev1.ResourceClaimTemplate) { state.DeleteClaim(t.Namespace, t.Name, true) }))
+	if err != nil {
+		return fmt.Errorf("watching templates of resource claims: %w", err)
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return fmt.Errorf("waiting for templates of resource claims: %w", context.Cause(ctx))
+	}
+	return nil
 }
 
 // allocatedDevices are those that a claim has. Access for administrators takes nothing from others.
@@ -63,10 +132,10 @@ func classOf(c *resourcev1.ResourceClaim, request string) string {
 
 // requestedDevices are those that a claim asks for: of a request for all devices of a node as many as a claim may have, of alternatives the
 // most of each class. So counts the quota of the API server (k8s.io/kubernetes pkg/quota/v1/evaluator/core/resource_claims.go).
-func requestedDevices(c *resourcev1.ResourceClaim) resource.Vector {
+func requestedDevices(spec *resourcev1.ResourceClaimSpec) resource.Vector {
 	var devices resource.Vector
-	for i := range c.Spec.Devices.Requests {
-		r := &c.Spec.Devices.Requests[i]
+	for i := range spec.Devices.Requests {
+		r := &spec.Devices.Requests[i]
 		if e := r.Exactly; e != nil {
 			if e.AdminAccess == nil || !*e.AdminAccess {
 				devices.Add(requested(e.DeviceClassName, e.AllocationMode, e.Count, e.Capacity))

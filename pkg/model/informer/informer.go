@@ -96,7 +96,7 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 		{factory.Storage().V1().CSIStorageCapacities().Informer(), storage},
 		{factory.Resource().V1().ResourceClaims().Informer(), handlers(
 			func(c *resourcev1.ResourceClaim) { state.UpsertClaim(resourceClaim(c)) },
-			func(c *resourcev1.ResourceClaim) { state.DeleteClaim(c.Namespace, c.Name) })},
+			func(c *resourcev1.ResourceClaim) { state.DeleteClaim(c.Namespace, c.Name, false) })},
 		{factory.Resource().V1().ResourceSlices().Informer(), devices},
 		{factory.Resource().V1().DeviceClasses().Informer(), devices},
 	}

@@ -27,7 +27,7 @@ import (
 // nodes are, and which reservations can fail.
 func New(f framework.Framework) *gang.Planner {
 	return &gang.Planner{
-		Framework:  f,
+		Framework:  withDevices(f),
 		NewState:   func() fwk.CycleState { return framework.NewCycleState() },
 		NewPodInfo: func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
 		RemovePod:  func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },

@@ -26,10 +26,11 @@ import (
 )
 
 // Profile is what a Keeper needs of a profile of the scheduler: nominations, which keep ordinary pods off the room, and the nodes as
-// the scheduler's cache has them.
+// the scheduler's cache has them, and claims of devices.
 type Profile interface {
 	ClientSet() kubernetes.Interface
 	SnapshotSharedLister() fwk.SharedLister
+	SharedDRAManager() fwk.SharedDRAManager
 	AddNominatedPod(logger klog.Logger, pod fwk.PodInfo, nominating *fwk.NominatingInfo)
 	DeleteNominatedPodIfExists(pod *corev1.Pod)
 }

@@ -125,8 +125,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Awaited says how many pods have yet to leave for a job for which room is kept, and until when that is believed. When
-// none is left, or the time is over, and the job still does not fit, the room does not help.
+// Awaited says how many pods have yet to leave for a job for which room is kept, or to give back their devices, and until when that is
+// believed. When none is left, or the time is over, and the job still does not fit, the room does not help.
 func (k *Keeper) Awaited(job *model.Job) (left int, until time.Time) {
 	now := k.clock.Now()
 	w, ok := k.waits.get(job.Key)
@@ -136,13 +136,36 @@ func (k *Keeper) Awaited(job *model.Job) (left int, until time.Time) {
 	}
 	if now.Before(w.until) {
 		nodes := k.profile.SnapshotSharedLister().NodeInfos()
-		for uid, node := range w.toLeave(job, k.state.Leaving(), k.state.Task) {
-			if info, err := nodes.Get(node); err == nil && onNode(info, uid) {
+		pods := w.toLeave(job, k.state.Leaving(), k.state.Task)
+		devices := k.withDevices(job, pods)
+		for uid, node := range pods {
+			if info, err := nodes.Get(node); err == nil && onNode(info, uid) || devices[uid] {
 				left++
 			}
 		}
 	}
 	return left, w.until
+}
+
+// withDevices returns those of some pods that have devices by claims, which are given back after their pods are gone. Only jobs with claims
+// of their own wait for them.
+func (k *Keeper) withDevices(job *model.Job, pods map[types.UID]string) map[types.UID]bool {
+	if job.Traits&model.HasClaims == 0 || len(pods) == 0 {
+		return nil
+	}
+	claims, err := k.profile.SharedDRAManager().ResourceClaims().List()
+	if err != nil {
+		return nil
+	}
+	with := map[types.UID]bool{}
+	for _, c := range claims {
+		for _, by := range c.Status.ReservedFor {
+			if _, leaves := pods[by.UID]; leaves && c.Status.Allocation != nil {
+				with[by.UID] = true
+			}
+		}
+	}
+	return with
 }
 
 // adopt has a job for which a process before this kept room wait for what leaves that room. Whom that process evicted would have gone for

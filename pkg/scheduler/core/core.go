@@ -293,6 +293,7 @@ func (c *Core) run(ctx context.Context, owners *informer.Owners, groups informer
 		return informer.Finished(ctx, c.State, c.handle.ClientSet())
 	})
 	watching.Go(func() error { return informer.Groups(ctx, c.State, groups) })
+	watching.Go(func() error { return informer.ClaimTemplates(ctx, c.State, c.handle.ClientSet()) })
 	watching.Go(func() error {
 		if !cache.WaitForCacheSync(watchCtx.Done(), synced...) {
 			return fmt.Errorf("waiting for nodes: %w", context.Cause(watchCtx))
