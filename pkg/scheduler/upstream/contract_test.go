@@ -21,6 +21,7 @@ import (
 	"strings"
 	"testing"
 
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
@@ -161,6 +162,7 @@ const (
 	spreading   = inTree + "/podtopologyspread"
 	interpod    = inTree + "/interpodaffinity"
 	resources   = inTree + "/noderesources"
+	allocating  = inTree + "/dynamicresources"
 	preempting  = inTree + "/defaultpreemption"
 	evaluating  = scheduler + "/framework/preemption"
 	running     = scheduler + "/framework/runtime"
@@ -182,6 +184,7 @@ var relied = map[string][]string{
 	spreading:  {"preFilterState", "preFilterStateKey", "PodTopologySpread.Filter"},
 	interpod:   {"ErrReasonExistingAntiAffinityRulesNotMatch", "InterPodAffinity.Filter"},
 	resources:  {"fitsRequest"},
+	allocating: {"New", "stateKey", "DynamicResources.PreFilter", "DynamicResources.PreFilterExtensions", "DynamicResources.Unreserve", "foreachAllocatedDevice"},
 	preempting: {"DefaultPreemption.PodEligibleToPreemptOthers", "DefaultPreemption.SelectVictimsOnNode", "New"},
 	evaluating: {"Evaluator.Preempt", "Evaluator.evaluate", "pickOneNodeForPreemption"},
 	command:    {"Run", "Setup", "runCommand"},
@@ -232,6 +235,10 @@ func TestEveryMethodOfWhatIsWrappedIsDecidedOn(t *testing.T) {
 		{switchFiles, "ReloadableFramework", reflect.TypeFor[framework.Framework]()},
 		{"../app", "recording", reflect.TypeFor[framework.Framework]()},
 		{"../../plugins/gangpreemption", "GangPreemption", reflect.TypeFor[preemption.Interface]()},
+		{"../../plugins/planner", "deviceProfile", reflect.TypeFor[framework.Framework]()},
+		{"../../plugins/planner", "claimView", reflect.TypeFor[fwk.ResourceClaimTracker]()},
+		{"../../plugins/planner", "deviceManager", reflect.TypeFor[fwk.SharedDRAManager]()},
+		{"../../plugins/planner", "deviceHandle", reflect.TypeFor[fwk.Handle]()},
 	} {
 		declared := declarations(t, w.dir)
 		for method := range w.of.Methods() {
