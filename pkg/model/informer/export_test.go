@@ -3,9 +3,11 @@
 
 package informer
 
-// What tests read PodGroups with.
+// What tests read objects with.
 var (
 	VolcanoGroup      = volcanoGroup
 	CoschedulingGroup = coschedulingGroup
 	NativeGroup       = nativeGroup
+	ResourceClaim     = resourceClaim
+	ClaimTemplate     = claimTemplate
 )
