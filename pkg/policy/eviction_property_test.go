@@ -33,7 +33,7 @@ func answersOf(tr *policy.Trial, all []model.Victim, job *model.Job) string {
 		}
 	}
 	for _, task := range job.Tasks {
-		said.WriteString(tr.Entitled(task.Request).Message)
+		said.WriteString(tr.Entitled(task.Charge).Message)
 	}
 	return said.String()
 }
@@ -141,7 +141,7 @@ func takesBack(d *drawn, set *policy.Set, state *model.State, winner model.JobKe
 		for _, action := range d.args.Actions {
 			tr := set.Trial(action, job, policy.EvictionWorld{Now: epoch})
 			if !slices.ContainsFunc(job.Tasks, func(task *model.Task) bool {
-				return slices.Contains(lost, task.UID) && tr.Entitled(task.Request) == (model.Reason{})
+				return slices.Contains(lost, task.UID) && tr.Entitled(task.Charge) == (model.Reason{})
 			}) {
 				continue
 			}
@@ -302,7 +302,7 @@ func TestNobodyIsOverlookedFromAfar(t *testing.T) {
 			for _, action := range d.args.Actions {
 				tr := set.Trial(action, job, d.world())
 				if slices.Contains(may, action) || tr.Entitled(job.Need()) != (model.Reason{}) || !slices.ContainsFunc(job.Tasks, func(task *model.Task) bool {
-					return task.Placeable() && tr.Entitled(task.Request) == (model.Reason{})
+					return task.Placeable() && tr.Entitled(task.Charge) == (model.Reason{})
 				}) {
 					continue
 				}

@@ -122,7 +122,7 @@ func (b *Book) setDue() (grown, shrunk bool) {
 }
 
 // byWeight is Volcano's proportion plugin. Queues without jobs take no part: what they are guaranteed bounds the others
-// (flatLimits), but is not divided.
+// (flatLimits), but is not divided. Nor are devices, of which nodes do not say how many there are.
 func (b *Book) byWeight() {
 	queues, demands := b.demands()
 	for _, q := range b.sorted {
@@ -141,7 +141,7 @@ func (b *Book) demands() ([]*Queue, []proportion.Demand) {
 		if q.counts() && q.Own.Jobs > 0 {
 			queues = append(queues, q)
 			demands = append(demands, proportion.Demand{
-				Weight: int64(q.Spec.Weight), Request: q.Own.Requested, Guarantee: q.Guarantee, Limit: q.Real,
+				Weight: int64(q.Spec.Weight), Request: q.Own.Requested, Guarantee: q.Guarantee.WithoutDevices(), Limit: q.Real,
 			})
 		}
 	}
