@@ -111,7 +111,8 @@ func (proportion) Admit(w World, j *Ranked) (Vote, model.Reason) {
 type capacity struct {
 	tree bool
 	// levels is how many queues above one are asked too when it takes from others.
-	levels int
+	levels    int
+	uncounted uncounted
 }
 
 // CompareQueues puts the queue first that has less of its due; among queues with equal parts the one that is due

@@ -43,6 +43,8 @@ type Set struct {
 	limiters  []Limiter
 	admitters [][]Admitter
 	followers []Follower
+	// uncounted are devices that do not count whatever queues say.
+	uncounted uncounted
 }
 
 // Compile builds the policies of the tiers. The arguments must have passed validation; what is wrong with them all the
@@ -113,10 +115,11 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		return proportion{}, account.Proportion, nil
 	case config.PluginCapacity:
 		decoded, errs := arguments.DecodeCapacity(p, path)
+		uncounted := uncountedBy(decoded)
 		if p.Enabled(config.EnableHierarchy) {
-			return capacity{tree: true, levels: decoded.AncestorReclaimLevel}, account.Hierarchy, errs
+			return capacity{tree: true, levels: decoded.AncestorReclaimLevel, uncounted: uncounted}, account.Hierarchy, errs
 		}
-		return capacity{}, account.Capacity, errs
+		return capacity{uncounted: uncounted}, account.Capacity, errs
 	case config.PluginOvercommit:
 		decoded, errs := arguments.DecodeOvercommit(p, path)
 		return &overcommit{factor: decoded.Factor, limit: resource.Limit{Unnamed: resource.OnlyDevices}}, account.Undivided, errs
@@ -148,6 +151,8 @@ func (s *Set) register(p *config.TierPlugin, policy any) {
 		s.jobSharing = p.Enabled(config.EnableJobOrder)
 	case *hierarchical:
 		s.jobSharing, s.tree = p.Enabled(config.EnableJobOrder), h.tree
+	case capacity:
+		s.uncounted = h.uncounted
 	case *sla:
 		s.deadlines = h
 	case *quota:
@@ -181,7 +186,9 @@ func (s *Set) SetJob(key model.JobKey, job *model.Job) {
 }
 
 // SetQueue records a queue; nil when it is gone.
-func (s *Set) SetQueue(name string, queue *model.Queue) { s.book.SetQueue(name, queue) }
+func (s *Set) SetQueue(name string, queue *model.Queue) {
+	s.book.SetQueue(name, s.uncounted.without(queue))
+}
 
 // SetCluster records what all nodes have, and reports whether jobs have to be ranked again.
 func (s *Set) SetCluster(total resource.Vector) bool {

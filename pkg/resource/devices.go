@@ -36,6 +36,9 @@ func IsDevices(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), deviceClass) || isShared(name) || strings.Contains(string(name), ofDevices)
 }
 
+// IsDeviceCapacity reports whether a name is that of what devices have, such as memory.
+func IsDeviceCapacity(name corev1.ResourceName) bool { return strings.Contains(string(name), ofDevices) }
+
 // isShared reports whether a name is that of devices of a claim that pods share. It comes after all other names.
 func isShared(name corev1.ResourceName) bool { return strings.HasPrefix(string(name), sharedPrefix) }
 

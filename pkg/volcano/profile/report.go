@@ -160,6 +160,6 @@ var argumentFates = map[string]fate{
 	"tdm.evict.period":                          {Same, "at least 1s"},
 	"metricsPeriod":                             {Changed, "has no effect: loads are means of 10 minutes, whatever it says"},
 	"strategies":                                {Changed, "thresholdPriorityClassName, nodeFit and numberOfNodes have no effect, as in Volcano; room and requests are always looked at"},
-	"capacity.DynamicResourceAllocationEnable":  {Unsupported, "devices of resource claims do not count toward queues"},
-	"capacity.DRAConsumableCapacityEnable":      {Unsupported, "devices of resource claims do not count toward queues"},
+	"capacity.DynamicResourceAllocationEnable":  {Changed, "without it devices of resource claims count for queues, as with the feature gate, which is on; a due and a guarantee of devices count, too"},
+	"capacity.DRAConsumableCapacityEnable":      {Changed, "without it what devices have counts for queues, as with the feature gate on; a due and a guarantee of it count, too"},
 }
