@@ -130,7 +130,7 @@ func (c *claims) charge(t *Task) resource.Vector {
 		return t.Request
 	}
 	charge := t.Request.Clone()
-	var shared []string
+	var counted []string
 	for i := range t.Pod.Spec.ResourceClaims {
 		of := &t.Pod.Spec.ResourceClaims[i]
 		name := claimNamed(t.Pod, of)
@@ -139,13 +139,14 @@ func (c *claims) charge(t *Task) resource.Vector {
 			claim = c.known[claimKey{namespace: t.Pod.Namespace, name: *of.ResourceClaimTemplateName, template: true}]
 		}
 		switch {
-		case claim == nil, slices.Contains(shared, name):
+		case claim == nil, !claim.Template && slices.Contains(counted, name):
+			continue
 		case claim.Template, claim.Pod == t.UID:
 			charge.Add(claim.Devices)
 		default:
-			shared = append(shared, name)
 			charge.Add(claim.Devices.Shared(claim.Namespace + "/" + claim.Name))
 		}
+		counted = append(counted, name)
 	}
 	return charge
 }

@@ -191,7 +191,38 @@ func TestTheMinimumOfAJobHasTheDevicesOfItsPods(t *testing.T) {
 	said := *group
 	said.MinResources = resource.FromList(amounts("cpu", "2", string(gpus), "1"))
 	state.UpsertGroup(key, &said)
-	if got := state.Job(key).Claim().Counted(); got.Get(gpus) != 1 {
+	if got := state.Job(key).Claim().Counted(); got.Get(gpus) != 2*2+4 {
+		t.Errorf("a job whose pods share devices claims %s, whatever its PodGroup says", got)
+	}
+	for i := range 3 {
+		state.UpsertPod(newPod(fmt.Sprintf("g-%d", i), in("g"), templated("t"), claimed("x"), on("node"), phase(corev1.PodRunning)))
+	}
+	job := state.Job(key)
+	committed := job.Usage.Allocated.Clone()
+	committed.Add(job.Claim())
+	committed.Sub(job.Elastic())
+	if got := committed.Counted().Get(gpus); got != 3*2+4 {
+		t.Errorf("of three pods that run %d devices are committed", got)
+	}
+	for i := range 3 {
+		state.UpsertPod(newPod(fmt.Sprintf("g-%d", i), in("g"), templated("t")))
+	}
+	if got := state.Job(key).Claim(); got.Get(gpus) != 1 {
 		t.Errorf("a job whose PodGroup says one device claims %s", got)
+	}
+}
+
+// TestAPodIsChargedOnceForAClaimThatItNamesTwice, also for one that was made for it.
+func TestAPodIsChargedOnceForAClaimThatItNamesTwice(t *testing.T) {
+	state := model.NewState()
+	state.AddScheduler(batch)
+	pod := newPod("p", claimed("x"))
+	claimed("x")(pod)
+	for _, owner := range []types.UID{"", pod.UID} {
+		state.UpsertClaim(&model.Claim{Namespace: "ns", Name: "x", Pod: owner, Devices: devices(2)})
+		state.UpsertPod(pod)
+		if got := state.Task(pod.UID).Charge.Counted().Get(gpus); got != 2 {
+			t.Errorf("it is charged %d devices for a claim of two, made for pod %q", got, owner)
+		}
 	}
 }

@@ -59,16 +59,17 @@ func (j *Job) Need() resource.Vector {
 }
 
 // minimum is what the job needs to start, as its PodGroup says or, where it does not, as its own pods do: what is placed
-// already, and what the rest of the minimum asks for. A PodGroup that says nothing of devices has those that its pods do.
+// already, and what the rest of the minimum asks for. A PodGroup that says nothing of devices has those that its pods do, and so has one whose pods
+// share some: who shares what it cannot say.
 func (j *Job) minimum() resource.Vector {
 	if j.Group == nil || j.Group.MinResources == nil {
 		return j.minimumOfPods()
 	}
 	said := j.Group.MinResources
-	if j.Usage.Requested.Devices() == nil || said.Devices() != nil {
+	if j.Usage.Requested.Devices() == nil || said.Devices() != nil && !j.Usage.Requested.SharesDevices() {
 		return said
 	}
-	said = said.Clone()
+	said = said.WithoutDevices().Clone()
 	said.Add(j.minimumOfPods().Devices())
 	return said
 }

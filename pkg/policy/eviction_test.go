@@ -21,6 +21,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 func TestSelectors(t *testing.T) {
@@ -98,6 +99,11 @@ func stageOf(c *golden.Case, args config.BatchQueueArgs) *stage {
 	}
 	for _, l := range pods {
 		pod := podOf(l)
+		if l.Has("claim") {
+			name := l.Text("claim", "")
+			w.State.UpsertClaim(&model.Claim{Namespace: pod.Namespace, Name: name, Devices: resource.Vector{{Name: "deviceclass/gpu", Value: int64(l.Int("devices", 1))}}})
+			pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "devices", ResourceClaimName: &name}}
+		}
 		w.State.UpsertPod(pod)
 		if key := model.JobByMarks(pod); !slices.Contains(w.Jobs, key) {
 			w.Jobs = append(w.Jobs, key)

@@ -53,12 +53,12 @@ func (s *Set) fromOthers(q *account.Queue, job *model.Job, below *account.Queue)
 		if other == q || !mayLose(other) || below != nil && !below.Above(other) {
 			continue
 		}
-		deserved := due(other)
+		deserved, elastic := due(other), resource.Vector(nil)
+		if below != nil {
+			elastic = other.Own.Allocated.Fewer(other.Own.Elastic)
+		}
 		for _, a := range other.Own.Allocated.Counted() {
-			spare := a.Value - int64(deserved.Get(a.Name))
-			if below != nil {
-				spare -= other.Own.Elastic.Counted().Get(a.Name)
-			}
+			spare := a.Value - int64(deserved.Get(a.Name)) - elastic.Get(a.Name)
 			if spare > 0 && !s.undivided(a.Name) {
 				sum.Add(resource.Vector{{Name: a.Name, Value: spare}})
 			}

@@ -144,9 +144,16 @@ func (p capacity) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 	return ""
 }
 
-// loss is what a queue holds less without a task.
+// loss is what a queue holds less without a task. Devices that it shares with tasks which go along with it, all that share them, are lost, too.
 func (t *Trial) loss(q *account.Queue, task *model.Task) resource.Vector {
-	return t.accounts.Held(q).Fewer(task.Charge)
+	charge := task.Charge
+	if charge.SharesDevices() && len(t.along) > 0 {
+		charge = charge.Clone()
+		for _, v := range t.along {
+			charge.Add(v.Task.Charge.OfShared())
+		}
+	}
+	return t.accounts.Held(q).Fewer(charge)
 }
 
 // unrelated reports whether what a task has is no use to the beneficiary. Of a gang that is evicted whole some tasks may

@@ -53,6 +53,8 @@ type Trial struct {
 	// that does not count by its share, nor in hoped: see model.Job.OwnHalf.
 	hoped, half resource.Vector
 	gained      []*model.Task
+	// along are those that go together with the victim that is judged, and are not taken yet.
+	along []model.Victim
 	// priority is the lowest that a task of the beneficiary's next turn has, if the highest are placed first.
 	priority int32
 
@@ -165,13 +167,15 @@ func (t *Trial) Evaluate(vs ...model.Victim) (why string) {
 		return t.judge(vs[0], h)
 	}
 	judged := 0
-	for _, v := range vs {
+	for i, v := range vs {
+		t.along = vs[i+1:]
 		if why = t.judge(v, t.usageOf(v.Job)); why != "" {
 			break
 		}
 		t.Take(v)
 		judged++
 	}
+	t.along = nil
 	for i := 0; t.ruleSet.gangs && why == "" && i < len(vs); i++ {
 		why = t.keepsMinimum(t.usageOf(vs[i].Job), nil, 0)
 	}

@@ -37,13 +37,24 @@ func IsDevices(name corev1.ResourceName) bool {
 }
 
 // IsDeviceCapacity reports whether a name is that of what devices have, such as memory.
-func IsDeviceCapacity(name corev1.ResourceName) bool { return strings.Contains(string(name), ofDevices) }
+func IsDeviceCapacity(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), ofDevices)
+}
 
 // isShared reports whether a name is that of devices of a claim that pods share. It comes after all other names.
 func isShared(name corev1.ResourceName) bool { return strings.HasPrefix(string(name), sharedPrefix) }
 
-// shares reports whether there are entries of claims that pods share: the last ones.
-func (v Vector) shares() bool { return len(v) > 0 && isShared(v[len(v)-1].Name) }
+// SharesDevices reports whether there are entries of claims that pods share: the last ones.
+func (v Vector) SharesDevices() bool { return len(v) > 0 && isShared(v[len(v)-1].Name) }
+
+// OfShared returns the entries of claims that pods share.
+func (v Vector) OfShared() Vector {
+	first := slices.IndexFunc(v, func(a Amount) bool { return isShared(a.Name) })
+	if first < 0 {
+		return nil
+	}
+	return v[first:]
+}
 
 // Shared returns, for the devices of a claim, what a pod is charged that shares them with others. The claim is any string that no other has.
 func (v Vector) Shared(claim string) Vector {
@@ -71,7 +82,7 @@ func ofShared(name corev1.ResourceName) Amount {
 // Counted returns the vector with devices in place of the claims that pods share: those of each that somebody holds, once. It is v itself
 // where there are none.
 func (v Vector) Counted() Vector {
-	if !v.shares() {
+	if !v.SharesDevices() {
 		return v
 	}
 	first := slices.IndexFunc(v, func(a Amount) bool { return isShared(a.Name) })
@@ -86,7 +97,7 @@ func (v Vector) Counted() Vector {
 
 // More is what is held more once o is held, too: of claims that pods share, what nobody holds yet.
 func (v Vector) More(o Vector) Vector {
-	if !o.shares() {
+	if !o.SharesDevices() {
 		return o
 	}
 	both := v.Clone()
@@ -98,7 +109,7 @@ func (v Vector) More(o Vector) Vector {
 
 // Fewer is what is held less once o is not held any more: of claims that pods share, what nobody else holds.
 func (v Vector) Fewer(o Vector) Vector {
-	if !o.shares() {
+	if !o.SharesDevices() {
 		return o
 	}
 	rest := v.Clone()

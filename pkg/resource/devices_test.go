@@ -82,6 +82,13 @@ func TestAClaimThatPodsShareCountsOnceAsLongAsSomebodyHoldsIt(t *testing.T) {
 		if got, want := held.Counted(), together(all); !got.Equal(want) {
 			t.Fatalf("%v hold %s together, not %s", all, want, got)
 		}
+		for _, h := range all {
+			held.Sub(h.charge())
+		}
+		if len(held.OfShared()) > 0 {
+			t.Fatalf("nobody holds anything, and %s is left", held)
+		}
+		held = charged(all)
 		for i := range all {
 			others := slices.Delete(slices.Clone(all), i, i+1)
 			left := held.Clone()

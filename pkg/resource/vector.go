@@ -59,7 +59,7 @@ func FromList(list corev1.ResourceList) Vector {
 }
 
 // Schedulable converts a list of quantities and leaves out what no node has: names that only quotas use, such as
-// "requests.cpu" or "count/pods" (Volcano pkg/scheduler/api/resource_info.go, NewResource).
+// "requests.cpu" or "count/pods" (Volcano pkg/scheduler/api/resource_info.go, NewResource), and what can be no name of a resource.
 func Schedulable(list corev1.ResourceList) Vector {
 	return slices.DeleteFunc(FromList(list), func(a Amount) bool { return !schedulable(a.Name) })
 }
@@ -71,6 +71,9 @@ func schedulable(name corev1.ResourceName) bool {
 	}
 	s := string(name)
 	switch {
+	case strings.ContainsFunc(s, func(r rune) bool { return r >= '~' }):
+		// Names are not checked where the API is somebody else's. In a vector such a name would be that of a claim, or come after those.
+		return false
 	case strings.HasPrefix(s, "count/"), strings.HasPrefix(s, corev1.DefaultResourceRequestsPrefix), strings.HasPrefix(s, "limits."):
 		return false
 	}
@@ -158,7 +161,10 @@ func (v *Vector) accumulate(o Vector, factor int64) {
 		if !ok {
 			*v = slices.Insert(*v, i, Amount{Name: a.Name})
 		}
-		(*v)[i].Value = PlusTimes((*v)[i].Value, a.Value, factor)
+		if (*v)[i].Value = PlusTimes((*v)[i].Value, a.Value, factor); (*v)[i].Value == 0 && isShared(a.Name) {
+			// Claims come and go. A zero of another resource may be a limit.
+			*v = slices.Delete(*v, i, i+1)
+		}
 	}
 }
 

@@ -206,20 +206,33 @@ func (m deviceManager) ResourceClaims() fwk.ResourceClaimTracker { return m.clai
 // claimView is the claims as they would be with pods removed.
 type claimView struct {
 	fwk.ResourceClaimTracker
-	// own are the claims of the pod that is looked at. If it is planned already, they have devices that nobody else has been told of.
-	own sets.Set[types.UID]
+	// planned are those claims of the pod that is looked at which have devices because the pod is planned: they are looked for anew.
+	planned sets.Set[types.UID]
 	// free are devices that nobody has once the pods are removed; taken are those that somebody has after all: planned pods, and those that are back.
 	free, taken []*resourcev1.AllocationResult
 }
 
 // show has the view be the claims for a pod with others moved.
 func (v *claimView) show(pod *corev1.Pod, m *moved) {
-	v.own, v.free, v.taken = sets.New[types.UID](), nil, nil
-	for _, c := range v.claimsOf(pod) {
-		v.own.Insert(c.UID)
-		v.free = v.pending(v.free, c)
+	v.planned, v.free, v.taken = sets.New[types.UID](), nil, nil
+	others := sets.New[types.UID]()
+	for _, planned := range m.added {
+		if planned.UID == pod.UID {
+			continue
+		}
+		for _, c := range v.claimsOf(planned) {
+			others.Insert(c.UID)
+			v.taken = v.pending(v.taken, c)
+		}
 	}
+	// What the pod shares with others that are planned it can have no part in yet, as in upstream. What it names and has devices is its own to use.
 	seen := sets.New[types.UID]()
+	for _, c := range v.claimsOf(pod) {
+		if seen.Insert(c.UID); !others.Has(c.UID) {
+			v.planned.Insert(c.UID)
+			v.free = v.pending(v.free, c)
+		}
+	}
 	for _, gone := range m.removed {
 		for _, c := range v.claimsOf(gone) {
 			if !seen.Has(c.UID) && freed(c, m) {
@@ -232,13 +245,6 @@ func (v *claimView) show(pod *corev1.Pod, m *moved) {
 		for _, c := range v.claimsOf(back) {
 			if c.Status.Allocation != nil && !freed(c, m) {
 				v.taken = append(v.taken, c.Status.Allocation)
-			}
-		}
-	}
-	for _, planned := range m.added {
-		for _, c := range v.claimsOf(planned) {
-			if !v.own.Has(c.UID) {
-				v.taken = v.pending(v.taken, c)
 			}
 		}
 	}
@@ -274,7 +280,7 @@ func freed(c *resourcev1.ResourceClaim, m *moved) bool {
 
 // GetPendingAllocation implements fwk.ResourceClaimTracker.
 func (v *claimView) GetPendingAllocation(claim types.UID) *resourcev1.AllocationResult {
-	if v.own.Has(claim) {
+	if v.planned.Has(claim) {
 		return nil
 	}
 	return v.ResourceClaimTracker.GetPendingAllocation(claim)

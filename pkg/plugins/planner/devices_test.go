@@ -5,9 +5,11 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -145,12 +147,13 @@ func deviceFramework(t *testing.T, objects []runtime.Object, pods []*corev1.Pod,
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	for {
-		all, err := f.SharedDRAManager().ResourceClaims().ListAllAllocatedDevices()
-		if err == nil && len(all) == held*len(deviceNodes) {
-			break
-		}
-	}
+	manager := f.SharedDRAManager()
+	gomega.NewWithT(t).Eventually(func() ([3]int, error) {
+		known, errClaims := manager.ResourceClaims().List()
+		allocated, errDevices := manager.ResourceClaims().ListAllAllocatedDevices()
+		offered, errSlices := manager.ResourceSlices().ListWithDeviceTaintRules()
+		return [3]int{len(known), len(allocated), len(offered)}, errors.Join(errClaims, errDevices, errSlices)
+	}).WithTimeout(30 * time.Second).Should(gomega.Equal([3]int{held*len(deviceNodes) + perNode, held * len(deviceNodes), len(deviceNodes)}))
 	return withDevices(f)
 }
 
@@ -349,5 +352,79 @@ func TestAClaimThatGoesAwayInATrialKeepsNoDevices(t *testing.T) {
 	d.profile.RunReservePluginsUnreserve(ctx, state, pod, "a")
 	if claims.GetPendingAllocation("claim-"+pod.UID) != nil {
 		t.Error("a claim that is gone has kept its devices")
+	}
+}
+
+// moveIn has a state hear that a pod was removed from a node, or added.
+func (d *deviceTest) moveIn(t *testing.T, state fwk.CycleState, pod, other *corev1.Pod, node string, removed bool) {
+	t.Helper()
+	run := d.profile.RunPreFilterExtensionAddPod
+	if removed {
+		run = d.profile.RunPreFilterExtensionRemovePod
+	}
+	info, err := framework.NewPodInfo(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := run(t.Context(), state, pod, info, d.on(t, node)); !status.IsSuccess() {
+		t.Fatal(status.Message())
+	}
+}
+
+func (d *deviceTest) on(t *testing.T, node string) fwk.NodeInfo {
+	t.Helper()
+	info, err := d.profile.SnapshotSharedLister().NodeInfos().Get(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// TestDevicesThatAPodSharesWithAVictimAreNotFree: the pod goes on holding them, and cannot have them by another claim.
+func TestDevicesThatAPodSharesWithAVictimAreNotFree(t *testing.T) {
+	d := newDeviceTest(t)
+	victim := d.holders["a/gpu-0"]
+	// It asks for two devices, of which one is left on the node, and shares the claim of the victim.
+	pod := d.waiting[1].DeepCopy()
+	pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "shared", ResourceClaimName: &victim.Name})
+	state := framework.NewCycleState()
+	if _, status, _ := d.profile.RunPreFilterPlugins(t.Context(), state, pod); !status.IsSuccess() {
+		t.Fatal(status.Message())
+	}
+	d.moveIn(t, state, pod, victim, "a", true)
+	if d.profile.RunFilterPlugins(t.Context(), state, pod, d.on(t, "a")).IsSuccess() {
+		t.Error("it fits")
+	}
+	d.moveIn(t, state, pod, d.holders["a/gpu-1"], "a", true)
+	if status := d.profile.RunFilterPlugins(t.Context(), state, pod, d.on(t, "a")); !status.IsSuccess() {
+		t.Errorf("with another holder gone it does not fit: %s", status.Message())
+	}
+}
+
+// TestNobodyIsEvictedForAClaimThatAnotherPlannedPodHas: as long as the devices of a claim are only planned, nobody else can be planned with it.
+func TestNobodyIsEvictedForAClaimThatAnotherPlannedPodHas(t *testing.T) {
+	d := newDeviceTest(t)
+	first := d.waiting[1]
+	second := first.DeepCopy()
+	second.Name, second.UID = "second", "second"
+	state := framework.NewCycleState()
+	_, status, _ := d.profile.RunPreFilterPlugins(t.Context(), state, first)
+	d.moveIn(t, state, first, d.holders["a/gpu-0"], "a", true)
+	if status.IsSuccess() {
+		status = d.profile.RunFilterPlugins(t.Context(), state, first, d.on(t, "a"))
+	}
+	if status.IsSuccess() {
+		status = d.profile.RunReservePluginsReserve(t.Context(), state, first, "a")
+	}
+	if !status.IsSuccess() {
+		t.Fatal(status.Message())
+	}
+	defer d.profile.RunReservePluginsUnreserve(context.WithoutCancel(t.Context()), state, first, "a")
+	d.moveIn(t, state, second, first, "a", false)
+	d.moveIn(t, state, second, d.holders["b/gpu-0"], "b", true)
+	for _, node := range deviceNodes {
+		if d.profile.RunFilterPlugins(t.Context(), state, second, d.on(t, node)).IsSuccess() {
+			t.Errorf("it fits on node %s", node)
+		}
 	}
 }

@@ -25,7 +25,7 @@ type Resource struct {
 // ResourceOf writes a vector.
 func ResourceOf(v resource.Vector) *Resource {
 	r := &Resource{}
-	for _, a := range v {
+	for _, a := range v.Counted() {
 		switch a.Name {
 		case corev1.ResourceCPU:
 			r.MilliCPU = float64(a.Value)

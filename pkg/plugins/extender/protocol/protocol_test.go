@@ -17,6 +17,7 @@ import (
 	"github.com/caldera-scheduler/caldera/internal/testing/golden"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/protocol"
+	amounts "github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // created is when everything was created.
@@ -139,5 +140,14 @@ func TestWhichPodsAnExtenderIsAskedAbout(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestWhatIsWrittenOfDevices: those of a claim that pods share, and not who shares it.
+func TestWhatIsWrittenOfDevices(t *testing.T) {
+	held := amounts.Vector{{Name: "deviceclass/gpu", Value: 4}}.Shared("ns/claim")
+	held.Add(held)
+	if got := protocol.ResourceOf(held).ScalarResources; len(got) != 1 || got["deviceclass/gpu"] != 4000 {
+		t.Errorf("two pods with a claim of four devices hold %v", got)
 	}
 }
