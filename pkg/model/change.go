@@ -25,7 +25,7 @@ const (
 	PodPlaced
 	// StorageChanged: a volume, claim, storage class or storage driver changed.
 	StorageChanged
-	// DevicesChanged: a resource claim, slice or device class changed.
+	// DevicesChanged: a resource claim, slice or device class changed, or a pod has been told of a claim of its own.
 	DevicesChanged
 	// QueueChanged: a queue appeared, disappeared or changed.
 	QueueChanged

@@ -226,3 +226,19 @@ func TestAPodIsChargedOnceForAClaimThatItNamesTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestAPodThatIsToldOfItsClaimIsNews: whoever was refused because the claim was not there is tried again.
+func TestAPodThatIsToldOfItsClaimIsNews(t *testing.T) {
+	state := model.NewState()
+	state.AddScheduler(batch)
+	pod := newPod("p", templated("t"))
+	state.UpsertPod(pod)
+	if c := state.UpsertPod(pod.DeepCopy()); c.Events&model.DevicesChanged != 0 {
+		t.Error("an update that says nothing new is news of devices")
+	}
+	told := pod.DeepCopy()
+	made(told)
+	if c := state.UpsertPod(told); c.Events&model.DevicesChanged == 0 {
+		t.Error("that its claim is made is no news of devices")
+	}
+}

@@ -139,6 +139,12 @@ func (w *reference) sums() sums {
 	return sums{Nodes: len(w.nodes), Allocatable: present(allocatable), Used: present(used), Largest: present(largest)}
 }
 
+// kindOfTask is what waiting tasks have in common that a job does not tell apart.
+type kindOfTask struct {
+	class model.Class
+	role  string
+}
+
 // jobView is everything a job says, in values that compare.
 type jobView struct {
 	Group    *model.Group
@@ -148,7 +154,7 @@ type jobView struct {
 	UID      types.UID
 	Counts   model.Counts
 	Roles    map[string]model.Counts
-	Pending  map[model.Class]string
+	Pending  map[kindOfTask]string
 	// Tasks are sorted; empty for a job without its tasks.
 	Tasks []string
 }
@@ -156,13 +162,13 @@ type jobView struct {
 func viewOf(j *model.Job) jobView {
 	v := jobView{
 		Group: j.Group, Queue: j.Queue, Priority: j.Priority, Created: j.Created, UID: j.UID, Counts: j.Counts,
-		Roles: map[string]model.Counts{}, Pending: map[model.Class]string{},
+		Roles: map[string]model.Counts{}, Pending: map[kindOfTask]string{},
 	}
 	for _, role := range j.Roles {
 		v.Roles[role.Role] = role.Counts
 	}
 	for _, demand := range j.Pending {
-		v.Pending[demand.Class] = fmt.Sprintf("%d times %s", demand.Count, demand.Request)
+		v.Pending[kindOfTask{demand.Class, demand.Role}] = fmt.Sprintf("%d times %s", demand.Count, demand.Request)
 	}
 	for _, t := range j.Tasks {
 		v.Tasks = append(v.Tasks, describe(t))
@@ -201,7 +207,7 @@ func (w *reference) job(key model.JobKey, tasks []*model.Task) jobView {
 		}
 		return 1
 	})
-	v := jobView{Group: w.groups[key], Roles: map[string]model.Counts{}, Pending: map[model.Class]string{}}
+	v := jobView{Group: w.groups[key], Roles: map[string]model.Counts{}, Pending: map[kindOfTask]string{}}
 	if v.Group != nil {
 		v.Queue, v.Created, v.UID = v.Group.Queue, v.Group.Created, v.Group.UID
 		value, known := w.classes[v.Group.PriorityClass]
@@ -223,7 +229,7 @@ func (w *reference) job(key model.JobKey, tasks []*model.Task) jobView {
 		v.Queue = tasks[0].Pod.Annotations[model.QueueAnnotation]
 	}
 	v.Queue = cmp.Or(v.Queue, w.namespaces[key.Namespace], model.DefaultQueue)
-	waiting := map[model.Class]int{}
+	waiting := map[kindOfTask]int{}
 	for _, t := range tasks {
 		v.Tasks = append(v.Tasks, describe(t))
 		role := v.Roles[t.Role]
@@ -236,8 +242,9 @@ func (w *reference) job(key model.JobKey, tasks []*model.Task) jobView {
 		}
 		v.Roles[t.Role] = role
 		if t.Status == model.Pending && !t.Gated {
-			waiting[t.Class]++
-			v.Pending[t.Class] = fmt.Sprintf("%d times %s", waiting[t.Class], t.Request)
+			kind := kindOfTask{t.Class, t.Role}
+			waiting[kind]++
+			v.Pending[kind] = fmt.Sprintf("%d times %s", waiting[kind], t.Request)
 		}
 	}
 	slices.Sort(v.Tasks)

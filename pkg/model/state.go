@@ -202,6 +202,10 @@ func (t *Task) since(before *Task) (events Event) {
 	if t.Node != "" && t.spares(before) {
 		events |= ProtectionChanged
 	}
+	if t.Traits&HasClaims != 0 && !slices.Equal(ClaimsOf(t.Pod), ClaimsOf(before.Pod)) {
+		// Claims are made first, and their names written into the pod then.
+		events |= DevicesChanged
+	}
 	return events
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/utils/ptr"
 
+	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
@@ -34,11 +36,13 @@ type deviceProfile struct {
 	framework.Framework
 	// prefilter runs PreFilter of DynamicResources on claims that are not as the API server has them.
 	prefilter func() (*devicePreFilter, error)
+	// kept are the devices that others than a job are to have; nil: there are none.
+	kept func(model.JobKey) []*resourcev1.AllocationResult
 }
 
-// withDevices returns the profile with filters that see the devices of removed pods.
-func withDevices(f framework.Framework) framework.Framework {
-	return &deviceProfile{Framework: f, prefilter: sync.OnceValues(func() (*devicePreFilter, error) { return newDevicePreFilter(f) })}
+// withDevices returns the profile with filters that see the devices of removed pods, and those that are kept for others.
+func withDevices(f framework.Framework, kept func(model.JobKey) []*resourcev1.AllocationResult) framework.Framework {
+	return &deviceProfile{Framework: f, kept: kept, prefilter: sync.OnceValues(func() (*devicePreFilter, error) { return newDevicePreFilter(f) })}
 }
 
 // moved is the pods with claims that were removed from nodes, or added, since PreFilter ran.
@@ -47,6 +51,8 @@ type moved struct {
 	refreshing, mu sync.Mutex
 	// removed are away from their nodes, returned were and are back, added are planned.
 	removed, returned, added map[types.UID]*corev1.Pod
+	// kept are devices that are to be somebody else's, whether anybody has them or not.
+	kept []*resourcev1.AllocationResult
 	// stale: PreFilter has not seen them.
 	stale bool
 }
@@ -59,7 +65,11 @@ func (m *moved) Clone() fwk.StateData { return m.clone() }
 func (m *moved) clone() *moved {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &moved{removed: maps.Clone(m.removed), returned: maps.Clone(m.returned), added: maps.Clone(m.added), stale: m.stale}
+	return &moved{removed: maps.Clone(m.removed), returned: maps.Clone(m.returned), added: maps.Clone(m.added), kept: m.kept, stale: m.stale}
+}
+
+func newMoved() *moved {
+	return &moved{removed: map[types.UID]*corev1.Pod{}, returned: map[types.UID]*corev1.Pod{}, added: map[types.UID]*corev1.Pod{}}
 }
 
 func movedIn(state fwk.CycleState) *moved {
@@ -76,7 +86,7 @@ func move(state fwk.CycleState, pod, other *corev1.Pod, removed bool) {
 	}
 	m := movedIn(state)
 	if m == nil {
-		m = &moved{removed: map[types.UID]*corev1.Pod{}, returned: map[types.UID]*corev1.Pod{}, added: map[types.UID]*corev1.Pod{}}
+		m = newMoved()
 		state.Write(movedKey, m)
 	}
 	m.mu.Lock()
@@ -94,7 +104,19 @@ func move(state fwk.CycleState, pod, other *corev1.Pod, removed bool) {
 		m.added[uid] = other
 	}
 	// The devices of planned pods matter once there are some of removed pods among them.
-	m.stale = m.stale || len(m.removed)+len(m.returned) > 0
+	m.stale = m.stale || len(m.removed)+len(m.returned)+len(m.kept) > 0
+}
+
+// RunPreFilterPlugins implements framework.Framework. Who plans with claims finds devices gone that are kept for others.
+func (f *deviceProfile) RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string]) {
+	if job := gang.Planned(state); len(pod.Spec.ResourceClaims) > 0 && job != nil && f.kept != nil {
+		if kept := f.kept(job.Key); len(kept) > 0 {
+			m := newMoved()
+			m.kept, m.stale = kept, true
+			state.Write(movedKey, m)
+		}
+	}
+	return f.Framework.RunPreFilterPlugins(ctx, state, pod)
 }
 
 // RunPreFilterExtensionAddPod implements framework.Framework.
@@ -214,7 +236,7 @@ type claimView struct {
 
 // show has the view be the claims for a pod with others moved.
 func (v *claimView) show(pod *corev1.Pod, m *moved) {
-	v.planned, v.free, v.taken = sets.New[types.UID](), nil, nil
+	v.planned, v.free, v.taken = sets.New[types.UID](), nil, slices.Clone(m.kept)
 	others := sets.New[types.UID]()
 	for _, planned := range m.added {
 		if planned.UID == pod.UID {

@@ -34,6 +34,9 @@ import (
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 	"pgregory.net/rapid"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 // The devices of the tests: so many on each of two nodes, most of which have holders.
@@ -47,7 +50,7 @@ var deviceNodes = []string{"a", "b"}
 
 // deviceTest is a profile with DynamicResources, and pods with claims.
 type deviceTest struct {
-	profile framework.Framework
+	profile *deviceProfile
 	// holders have one device each, by "node/device"; waiting are pods that ask for one, two and three.
 	holders map[string]*corev1.Pod
 	waiting []*corev1.Pod
@@ -114,7 +117,7 @@ func newDeviceTest(t *testing.T) *deviceTest {
 }
 
 // deviceFramework is a profile of DynamicResources, with the manager of claims that kube-scheduler has.
-func deviceFramework(t *testing.T, objects []runtime.Object, pods []*corev1.Pod, nodes []*corev1.Node) framework.Framework {
+func deviceFramework(t *testing.T, objects []runtime.Object, pods []*corev1.Pod, nodes []*corev1.Node) *deviceProfile {
 	t.Helper()
 	schedulermetrics.Register()
 	ctx := t.Context()
@@ -154,7 +157,11 @@ func deviceFramework(t *testing.T, objects []runtime.Object, pods []*corev1.Pod,
 		offered, errSlices := manager.ResourceSlices().ListWithDeviceTaintRules()
 		return [3]int{len(known), len(allocated), len(offered)}, errors.Join(errClaims, errDevices, errSlices)
 	}).WithTimeout(30 * time.Second).Should(gomega.Equal([3]int{held*len(deviceNodes) + perNode, held * len(deviceNodes), len(deviceNodes)}))
-	return withDevices(f)
+	profile, ok := withDevices(f, nil).(*deviceProfile)
+	if !ok {
+		t.Fatal("it is another profile")
+	}
+	return profile
 }
 
 // deviceTrial is pods removed from their nodes and planned on them, as one trial has it.
@@ -425,6 +432,35 @@ func TestNobodyIsEvictedForAClaimThatAnotherPlannedPodHas(t *testing.T) {
 	for _, node := range deviceNodes {
 		if d.profile.RunFilterPlugins(t.Context(), state, second, d.on(t, node)).IsSuccess() {
 			t.Errorf("it fits on node %s", node)
+		}
+	}
+}
+
+// TestDevicesThatAreKeptForOthersAreTaken, for whoever plans; the job they are kept for has them.
+func TestDevicesThatAreKeptForOthersAreTaken(t *testing.T) {
+	d := newDeviceTest(t)
+	waits, other := &model.Job{Key: model.JobKey{Name: "waits"}}, &model.Job{Key: model.JobKey{Name: "other"}}
+	// The last device of node a.
+	left := &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+		{Request: "one", Driver: driver, Pool: "a", Device: fmt.Sprintf("gpu-%d", held)},
+	}}}
+	d.profile.kept = func(except model.JobKey) []*resourcev1.AllocationResult {
+		if except == waits.Key {
+			return nil
+		}
+		return []*resourcev1.AllocationResult{left}
+	}
+	for job, want := range map[*model.Job]bool{waits: true, other: false} {
+		state := framework.NewCycleState()
+		gang.MarkPlan(state, job)
+		if _, status, _ := d.profile.RunPreFilterPlugins(t.Context(), state, d.waiting[0]); !status.IsSuccess() {
+			t.Fatal(status.Message())
+		}
+		if got := d.profile.RunFilterPlugins(t.Context(), state, d.waiting[0], d.on(t, "a")).IsSuccess(); got != want {
+			t.Errorf("job %s fits on node a: %t, want %t", job.Key.Name, got, want)
+		}
+		if !d.profile.RunFilterPlugins(t.Context(), state, d.waiting[0], d.on(t, "b")).IsSuccess() {
+			t.Errorf("job %s does not fit on node b, where nothing is kept", job.Key.Name)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -21,6 +22,8 @@ type wait struct {
 	members []types.UID
 	// pods are those that have to leave, by UID, with the nodes they are on.
 	pods map[types.UID]string
+	// devices are those of the victims' claims, which the job is to have.
+	devices []*resourcev1.AllocationResult
 	// until is when they should all be gone.
 	until time.Time
 	// lapsed: the room is not kept any more; whether it was in vain shows when the job starts, or does not wait any more.
@@ -47,6 +50,7 @@ func (w *waits) join(key model.JobKey, more wait) {
 	if before, ok := w.of[key]; ok {
 		more.members = append(more.members, before.members...)
 		maps.Copy(more.pods, before.pods)
+		more.devices = append(more.devices, before.devices...)
 		more.until = later(more.until, before.until)
 	}
 	w.of[key] = more
@@ -67,11 +71,22 @@ func (w *waits) transfer(key model.JobKey, given []model.Nomination) {
 	w.of[key] = found
 }
 
+func (w *waits) devices(except model.JobKey) (devices []*resourcev1.AllocationResult) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, found := range w.of {
+		if key != except {
+			devices = append(devices, found.devices...)
+		}
+	}
+	return devices
+}
+
 func (w *waits) lapse(key model.JobKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if found, ok := w.of[key]; ok {
-		found.pods, found.until, found.lapsed = nil, time.Time{}, true
+		found.pods, found.devices, found.until, found.lapsed = nil, nil, time.Time{}, true
 		w.of[key] = found
 	}
 }
@@ -115,7 +130,34 @@ func (k *Keeper) wait(key model.JobKey, st gang.Statement, now time.Time) {
 		}
 	}
 	w.until = w.until.Add(k.timeout)
+	w.devices = k.devicesOf(st.Victims)
 	k.waits.join(key, w)
+}
+
+// devicesOf are the devices that nobody has any more once all victims are gone.
+func (k *Keeper) devicesOf(victims []model.Victim) (devices []*resourcev1.AllocationResult) {
+	gone, seen := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, v := range victims {
+		gone[v.Task.UID] = true
+	}
+	for _, v := range victims {
+		for _, name := range model.ClaimsOf(v.Task.Pod) {
+			c, err := k.profile.SharedDRAManager().ResourceClaims().Get(v.Task.Pod.Namespace, name)
+			if err != nil || seen[c.UID] || c.Status.Allocation == nil {
+				continue
+			}
+			stays := func(by resourcev1.ResourceClaimConsumerReference) bool { return !gone[by.UID] }
+			if seen[c.UID] = true; !slices.ContainsFunc(c.Status.ReservedFor, stays) {
+				devices = append(devices, c.Status.Allocation)
+			}
+		}
+	}
+	return devices
+}
+
+// KeptDevices are those that others than a job are to have, for which pods are evicted.
+func (k *Keeper) KeptDevices(from model.JobKey) []*resourcev1.AllocationResult {
+	return k.waits.devices(from)
 }
 
 func later(a, b time.Time) time.Time {

@@ -280,16 +280,16 @@ func TestAClaimThatPodsShareIsChargedOnce(t *testing.T) {
 }
 
 // TestAQueueTakesTheDevicesThatItIsDue: a queue holds all eight devices and deserves four. A gang of another one that deserves four takes
-// these and no more, though there are cores for all.
+// these and no more, though there are cores for all, and pods of the first queue wait that would take what victims give back.
 func TestAQueueTakesTheDevicesThatItIsDue(t *testing.T) {
 	t.Parallel()
 	c := open(t, 2, map[string]volcano.QueueSpec{"a": {Weight: 1, Deserved: amount(4)}, "b": {Weight: 1, Deserved: amount(4)}})
 	c.StartSchedulerWith(t, byTree)
 	one := c.template(t, "one", 1)
-	c.Create(t, job("crowd", "a", 1, 8, one))
+	c.Create(t, job("crowd", "a", 1, 16, one))
 	env.Eventually(t, patience, c.AllBound(t, "crowd", 8))
 	running := func() string {
-		for _, p := range c.Members(t, "crowd") {
+		for _, p := range bound(t, c, "crowd") {
 			if p.Status.Phase != corev1.PodRunning {
 				return "pod " + p.Name + " is " + string(p.Status.Phase)
 			}
