@@ -242,7 +242,11 @@ func (f framework) test(t *testing.T) {
 	})
 	env.Eventually(t, patience, f.seesRunning(t, client, runs))
 	f.remove(t, w, client, runs)
-	w.DeletePods(t.Context(), t, pods(runs)...)
+	// The job's controller may be deleting them, too.
+	left := metav1.ListOptions{LabelSelector: f.label + "=" + runs}
+	if err := w.Kube.CoreV1().Pods(env.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, left); err != nil {
+		t.Fatal(err)
+	}
 	env.Eventually(t, patience, f.seesRunning(t, client, waits))
 	if got := len(running(pods(waits))); got != 4 {
 		t.Errorf("%d pods of the job that waited run, want 4", got)
