@@ -179,7 +179,6 @@ func trainerOf(t *testing.T) (o *operator, crds []string) {
 // TestControllersOfFrameworks has the real controllers make two jobs of four pods where there is room for one: one starts whole, of the other no pod
 // has a node until the first is deleted. With Volcano's PodGroups it has no pods before it is let in.
 func TestControllersOfFrameworks(t *testing.T) {
-	t.Parallel()
 	const label = "training.kubeflow.org/job-name"
 	kubeflow := func(resource string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: resource}
@@ -203,7 +202,6 @@ func TestControllersOfFrameworks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			f.test(t)
 		})
 	}
@@ -231,7 +229,11 @@ func (f framework) test(t *testing.T) {
 			return ""
 		}
 		slices.Reverse(names)
-		return "no job has four pods that run"
+		said := "no job has four pods that run:"
+		for _, p := range slices.Concat(pods(names[0]), pods(names[1])) {
+			said += fmt.Sprintf("\n%s on %q: %s %v", p.Name, p.Spec.NodeName, p.Status.Phase, p.Status.Conditions)
+		}
+		return said
 	})
 	runs, waits := names[0], names[1]
 	env.Eventually(t, patience, func() string {
