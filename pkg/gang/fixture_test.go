@@ -95,7 +95,7 @@ func newFixture(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further
 	for _, p := range running {
 		state.UpsertPod(p)
 	}
-	p := planner.New(f, nil)
+	p := planner.New(f, planner.NewDevices(nil))
 	p.Arrange = func(*model.Job) gang.Arrangement { return gang.Arrangement{Order: byPriority, Part: alike} }
 	p.SampleSize = func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) }
 	p.ReservationCanFail = func(*corev1.Pod) bool { return false }

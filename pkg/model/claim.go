@@ -13,7 +13,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// Claim is a ResourceClaim, by which pods hold devices, or a template of claims. Claims are immutable.
+// Claim is a ResourceClaim, or a template of ResourceClaims. Pods hold devices by claims. Claims are immutable.
 type Claim struct {
 	Namespace, Name string
 	// Template: a claim of its own is made by it for each pod that names it.
@@ -52,7 +52,7 @@ func newClaims() claims {
 	return claims{known: map[claimKey]*Claim{}, users: map[claimKey]map[types.UID]bool{}, of: map[types.UID][]claimKey{}}
 }
 
-// ClaimsOf returns the names of the claims of a pod that exist, or are to: those that are made for it have one once they are made.
+// ClaimsOf returns the names of a pod's claims. A claim that is made for the pod has no name before it is made.
 func ClaimsOf(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.ResourceClaims {
@@ -123,8 +123,8 @@ func (c *claims) forget(task types.UID) {
 	delete(c.of, task)
 }
 
-// charge returns what the queue of a task is charged with. A claim that is not known, nor the template it is made by, counts nothing: its pod
-// cannot be scheduled yet.
+// charge returns what the queue of a task is charged with. A claim counts nothing as long as neither it nor its template is known. Its pod
+// cannot be scheduled before.
 func (c *claims) charge(t *Task) resource.Vector {
 	if t.Traits&HasClaims == 0 {
 		return t.Request

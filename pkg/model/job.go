@@ -252,7 +252,7 @@ type Demand struct {
 	Count             int
 	// Pod is one of them, or was: its spec is that of all.
 	Pod *corev1.Pod
-	// Request is what one of them asks of its node, Charge what its queue is charged with.
+	// Request is what one task asks of its node. Charge is what it counts for its queue.
 	Request, Charge resource.Vector
 }
 

@@ -139,7 +139,7 @@ func (w *reference) sums() sums {
 	return sums{Nodes: len(w.nodes), Allocatable: present(allocatable), Used: present(used), Largest: present(largest)}
 }
 
-// kindOfTask is what waiting tasks have in common that a job does not tell apart.
+// kindOfTask tells waiting tasks apart as a job does.
 type kindOfTask struct {
 	class model.Class
 	role  string

@@ -73,7 +73,7 @@ type Task struct {
 	Ask Class
 	// Request is what the pod asks of its node.
 	Request resource.Vector
-	// Charge is what the pod's queue is charged with: the request, and the devices of the pod's claims. Often it is the request itself.
+	// Charge is what the pod counts for its queue: the request, and the devices of its claims.
 	Charge resource.Vector
 	// Priority is "volcano.sh/task-priority" when it is a number, else the pod's priority, else 1.
 	Priority int32

@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Devices that pods hold by claims (resource.k8s.io) are amounts like others: so many of a class, and so much of what the devices of a class
-// have. Nodes do not count them; queues do. Source of the names: Volcano's capacity plugin (reference section 4.7).
+// Devices that pods hold by claims (resource.k8s.io) are amounts like others: so many of a class, so much of what they have. Nodes do not
+// count them; queues do. Source of the names: Volcano's capacity plugin (reference section 4.7).
 //
-// A claim that several pods hold counts once for each queue, however many of them there are. So a vector has an entry for the claim, whose
-// value is the number of its holders: sums, and what is taken off them, count holders. Counted makes devices of those that are held.
+// A claim that several pods hold counts once for each queue. So a vector has an entry for the claim. Its value is the number of holders, and
+// sums of vectors count holders. Counted makes devices of the claims that somebody holds.
 
 const (
 	deviceClass  = "deviceclass/"
@@ -33,7 +33,7 @@ func DeviceCapacityOf(what, class string) corev1.ResourceName {
 
 // IsDevices reports whether a name is that of devices, or of what they have, and not of something that nodes have.
 func IsDevices(name corev1.ResourceName) bool {
-	return strings.HasPrefix(string(name), deviceClass) || isShared(name) || strings.Contains(string(name), ofDevices)
+	return strings.HasPrefix(string(name), deviceClass) || isShared(name) || IsDeviceCapacity(name)
 }
 
 // IsDeviceCapacity reports whether a name is that of what devices have, such as memory.
@@ -56,7 +56,7 @@ func (v Vector) OfShared() Vector {
 	return v[first:]
 }
 
-// Shared returns, for the devices of a claim, what a pod is charged that shares them with others. The claim is any string that no other has.
+// Shared returns what a pod is charged for the devices of a claim that it shares with others. The claim is named by a string that no other has.
 func (v Vector) Shared(claim string) Vector {
 	shared := make(Vector, 0, len(v))
 	for _, a := range v {
@@ -85,9 +85,9 @@ func (v Vector) Counted() Vector {
 	if !v.SharesDevices() {
 		return v
 	}
-	first := slices.IndexFunc(v, func(a Amount) bool { return isShared(a.Name) })
-	counted := v[:first:first].Clone()
-	for _, a := range v[first:] {
+	shared := v.OfShared()
+	counted := v[:len(v)-len(shared)].Clone()
+	for _, a := range shared {
 		if a.Value > 0 {
 			counted.Add(Vector{ofShared(a.Name)})
 		}
@@ -102,9 +102,7 @@ func (v Vector) More(o Vector) Vector {
 	}
 	both := v.Clone()
 	both.Add(o)
-	more := both.Counted().Clone()
-	more.Sub(v.Counted())
-	return more.positive()
+	return both.countedBeyond(v)
 }
 
 // Fewer is what is held less once o is not held any more: of claims that pods share, what nobody else holds.
@@ -114,13 +112,14 @@ func (v Vector) Fewer(o Vector) Vector {
 	}
 	rest := v.Clone()
 	rest.Sub(o)
-	fewer := v.Counted().Clone()
-	fewer.Sub(rest.Counted())
-	return fewer.positive()
+	return v.countedBeyond(rest)
 }
 
-func (v Vector) positive() Vector {
-	return slices.DeleteFunc(v, func(a Amount) bool { return a.Value <= 0 })
+// countedBeyond is what v has more than o, devices of claims counted.
+func (v Vector) countedBeyond(o Vector) Vector {
+	beyond := v.Counted().Clone()
+	beyond.Sub(o.Counted())
+	return slices.DeleteFunc(beyond, func(a Amount) bool { return a.Value <= 0 })
 }
 
 // Devices returns the amounts of devices, those of claims that pods share included.

@@ -70,7 +70,7 @@ func planning(f framework.Framework, arrange func(*model.Job) gang.Arrangement) 
 			return gang.Arrangement{Order: func(_, _ *model.Task) int { return 0 }, Part: func(*model.Task) int { return 0 }}
 		}
 	}
-	p := planner.New(f, nil)
+	p := planner.New(f, planner.NewDevices(nil))
 	p.Arrange = arrange
 	p.SampleSize = func(nodes int) int { return nodes }
 	p.ReservationCanFail = func(*corev1.Pod) bool { return false }

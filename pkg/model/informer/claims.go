@@ -7,13 +7,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -42,42 +42,35 @@ func claimTemplate(t *resourcev1.ResourceClaimTemplate) *model.Claim {
 	return &model.Claim{Namespace: t.Namespace, Name: t.Name, Template: true, Devices: requestedDevices(&t.Spec.Spec)}
 }
 
-// ClaimTemplates feeds the model the templates of resource claims, which the scheduler's own informers do not know. A queue is charged by them for pods whose claims
-// are not made yet. It returns once they have been delivered or, where they may not be read or are not served, at once, and goes on asking until the
-// context ends: then such pods count nothing.
+// ClaimTemplates feeds the model the templates of resource claims. Queues are charged by them for pods whose claims are not made yet. It
+// returns once the templates have been delivered. Where they may not be read, or are not served, it returns at once. It asks again then until
+// the context ends, and such pods count nothing meanwhile.
 func ClaimTemplates(ctx context.Context, state *model.State, kube kubernetes.Interface) error {
-	watch := func() (asked bool, err error) {
-		switch _, err := kube.ResourceV1().ResourceClaimTemplates("").List(ctx, metav1.ListOptions{Limit: 1}); {
-		case apierrors.IsForbidden(err):
-			return false, fmt.Errorf("reading templates of resource claims: give the scheduler the rights in manifests/rbac/roles.yaml: %w", err)
-		case apierrors.IsNotFound(err):
-			return false, nil
+	watch := func(ctx context.Context) (watches bool, err error) {
+		_, err = kube.ResourceV1().ResourceClaimTemplates("").List(ctx, metav1.ListOptions{Limit: 1})
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			return false, err
 		}
 		return true, watchTemplates(ctx, state, kube)
 	}
-	watches, err := watch()
+	watches, err := watch(ctx)
 	if watches {
 		return err
 	}
-	logger := klog.FromContext(ctx)
-	if err != nil {
-		logger.Error(err, "Cannot follow templates of resource claims: queues are charged for devices once the claims are made; asking again")
+	if apierrors.IsForbidden(err) {
+		klog.FromContext(ctx).Error(err, "Cannot follow templates of resource claims: give the scheduler the rights in manifests/rbac/roles.yaml. "+
+			"Queues are charged for devices once the claims are made; asking again")
 	}
 	go func() {
-		ticker := time.NewTicker(lookAgain)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
+		err := wait.PollUntilContextCancel(ctx, lookAgain, false, func(ctx context.Context) (bool, error) {
+			watches, err := watch(ctx)
+			if !watches {
+				return false, nil
 			}
-			if watches, err := watch(); watches {
-				if err != nil && ctx.Err() == nil {
-					logger.Error(err, "Cannot follow templates of resource claims")
-				}
-				return
-			}
+			return true, err
+		})
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot follow templates of resource claims")
 		}
 	}()
 	return nil
@@ -130,8 +123,8 @@ func classOf(c *resourcev1.ResourceClaim, request string) string {
 	return ""
 }
 
-// requestedDevices are those that a claim asks for: of a request for all devices of a node as many as a claim may have, of alternatives the
-// most of each class. So counts the quota of the API server (k8s.io/kubernetes pkg/quota/v1/evaluator/core/resource_claims.go).
+// requestedDevices are those that a claim asks for. A request for all devices of a node counts as many as a claim may have, alternatives count
+// the most of each class. So counts the quota of the API server (k8s.io/kubernetes pkg/quota/v1/evaluator/core/resource_claims.go).
 func requestedDevices(spec *resourcev1.ResourceClaimSpec) resource.Vector {
 	var devices resource.Vector
 	for i := range spec.Devices.Requests {
@@ -162,10 +155,13 @@ func requested(class string, mode resourcev1.DeviceAllocationMode, count int64, 
 	return devicesOf(class, count, capacity.Requests)
 }
 
-// devicesOf is a number of devices of a class, and so much of what each of them has.
+// devicesOf is a number of devices of a class, and so much of what each of them has. Nobody asks for less than nothing.
 func devicesOf(class string, count int64, capacity map[resourcev1.QualifiedName]apiresource.Quantity) resource.Vector {
 	list := make(corev1.ResourceList, len(capacity))
 	for what, q := range capacity {
+		if q.Sign() <= 0 {
+			continue
+		}
 		list[resource.DeviceCapacityOf(string(what), class)] = q
 	}
 	var devices resource.Vector

@@ -71,6 +71,7 @@ func TestWhatAClaimCharges(t *testing.T) {
 		"all of a node: the most it may": {asks: []resourcev1.DeviceRequest{exactly("a", "gpu", 0, all)}, want: "deviceclass/gpu=32"},
 		"parts of devices":               {asks: []resourcev1.DeviceRequest{exactly("a", "gpu", 2, withMemory("40Gi"))}, want: "deviceclass/gpu=2 memory.deviceclass/gpu=80Gi"},
 		"alternatives: the most of each": {asks: []resourcev1.DeviceRequest{either, exactly("b", "large", 1)}, want: "deviceclass/large=3 deviceclass/small=4"},
+		"less than nothing":              {asks: []resourcev1.DeviceRequest{exactly("a", "gpu", 1, withMemory("-40Gi"))}, want: "deviceclass/gpu=1"},
 		"all, once it has three": {
 			asks: []resourcev1.DeviceRequest{exactly("a", "gpu", 0, all)}, has: []resourcev1.DeviceRequestAllocationResult{got("a"), got("a"), got("a")},
 			want: "deviceclass/gpu=3",

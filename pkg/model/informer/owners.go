@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -197,27 +198,22 @@ func (o *Owners) followJobs(ctx context.Context) error {
 
 // followJobsLater asks until the Jobs may be read.
 func (o *Owners) followJobsLater(ctx context.Context) {
-	ticker := time.NewTicker(lookAgain)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	late := func(late bool) {
 		o.mu.Lock()
-		o.jobs.late = true
-		o.mu.Unlock()
-		switch err := o.followJobs(ctx); {
-		case err == nil:
-			cache.WaitForCacheSync(ctx.Done(), o.synced[len(o.synced)-1])
-			o.mu.Lock()
-			o.jobs.late = false
-			o.mu.Unlock()
-			return
-		case !errors.Is(err, errNotAllowed):
+		defer o.mu.Unlock()
+		o.jobs.late = late
+	}
+	err := wait.PollUntilContextCancel(ctx, lookAgain, false, func(ctx context.Context) (bool, error) {
+		late(true)
+		err := o.followJobs(ctx)
+		if err != nil && !errors.Is(err, errNotAllowed) {
 			klog.FromContext(ctx).Error(err, "Cannot follow Jobs; asking again")
 		}
+		return err == nil, nil
+	})
+	if err == nil {
+		cache.WaitForCacheSync(ctx.Done(), o.synced[len(o.synced)-1])
+		late(false)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -28,6 +29,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/batchqueue"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
@@ -56,6 +58,7 @@ const Name = names.Gang
 
 // New returns the factory of the plugin. Each profile bounds its own binds.
 func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+	devices := planner.NewDevices(func(job model.JobKey) []*resourcev1.AllocationResult { return parts.Keeper().KeptDevices(job) })
 	return func(ctx context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		args, err := validation.Args(obj, validation.ValidateGangArgs)
 		if err != nil {
@@ -74,7 +77,7 @@ func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plu
 			handle:  f,
 			parts:   parts,
 			args:    *args,
-			planner: newPlanner(f, parts),
+			planner: newPlanner(f, parts, devices),
 			binder:  surely{binder.(fwk.BindPlugin), handle.ClientSet()},
 			slots:   newSlots(int(args.BindConcurrency)),
 		}, nil

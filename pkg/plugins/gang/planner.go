@@ -5,20 +5,18 @@ package gang
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
-	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
 )
 
 // newPlanner gives the planner what it needs of a profile.
-func newPlanner(f framework.Framework, parts Parts) *gang.Planner {
+func newPlanner(f framework.Framework, parts Parts, devices *planner.Devices) *gang.Planner {
 	claims := f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
-	p := planner.New(f, func(job model.JobKey) []*resourcev1.AllocationResult { return parts.Keeper().KeptDevices(job) })
+	p := planner.New(f, devices)
 	p.Arrange, p.Domains = parts.Rules.Arrange, parts.Rules
 	p.Ours = func(pod types.UID) bool { return parts.State.Task(pod) != nil }
 	p.SampleSize = func(nodes int) int { return sampleSize(nodes, f.PercentageOfNodesToScore()) }

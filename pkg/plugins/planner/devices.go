@@ -27,22 +27,41 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// Upstream's plugin DynamicResources does not see that a pod was taken off its node for a trial: it notes in PreFilter which devices are
-// allocated, and has no say when pods are removed. So nobody could be evicted for devices. Here PreFilter of the plugin runs again when pods
-// with claims have been removed, or put back, on claims of which theirs have no devices.
+// DynamicResources notes in PreFilter which devices are allocated. It is not told when a trial takes a pod off its node. So nobody could be
+// evicted for devices. Here its PreFilter runs once more after pods with claims were moved. It is shown claims as they would be then.
 
-// deviceProfile is a profile whose filters take the devices of removed pods for free.
-type deviceProfile struct {
-	framework.Framework
-	// prefilter runs PreFilter of DynamicResources on claims that are not as the API server has them.
-	prefilter func() (*devicePreFilter, error)
-	// kept are the devices that others than a job are to have; nil: there are none.
+// Devices shows plans the devices that there would be: with pods moved, and without those that are kept for others. A scheduler has one for
+// all of its profiles, also for those that a new configuration makes anew.
+type Devices struct {
 	kept func(model.JobKey) []*resourcev1.AllocationResult
+	mu   sync.Mutex
+	// prefilter is there once somebody has needed it.
+	prefilter *devicePreFilter
 }
 
-// withDevices returns the profile with filters that see the devices of removed pods, and those that are kept for others.
-func withDevices(f framework.Framework, kept func(model.JobKey) []*resourcev1.AllocationResult) framework.Framework {
-	return &deviceProfile{Framework: f, kept: kept, prefilter: sync.OnceValues(func() (*devicePreFilter, error) { return newDevicePreFilter(f) })}
+// NewDevices returns the devices of a scheduler. Kept are those that others than a job are to have; nil: there are none.
+func NewDevices(kept func(model.JobKey) []*resourcev1.AllocationResult) *Devices {
+	return &Devices{kept: kept}
+}
+
+// preFilter returns what runs PreFilter on claims that are not as the API server has them.
+func (d *Devices) preFilter(f framework.Framework) (*devicePreFilter, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.prefilter != nil {
+		return d.prefilter, nil
+	}
+	made, err := newDevicePreFilter(f)
+	if err == nil {
+		d.prefilter = made
+	}
+	return made, err
+}
+
+// deviceProfile is a profile whose filters go by these devices.
+type deviceProfile struct {
+	framework.Framework
+	devices *Devices
 }
 
 // moved is the pods with claims that were removed from nodes, or added, since PreFilter ran.
@@ -109,8 +128,8 @@ func move(state fwk.CycleState, pod, other *corev1.Pod, removed bool) {
 
 // RunPreFilterPlugins implements framework.Framework. Who plans with claims finds devices gone that are kept for others.
 func (f *deviceProfile) RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string]) {
-	if job := gang.Planned(state); len(pod.Spec.ResourceClaims) > 0 && job != nil && f.kept != nil {
-		if kept := f.kept(job.Key); len(kept) > 0 {
+	if job := gang.Planned(state); len(pod.Spec.ResourceClaims) > 0 && job != nil && f.devices.kept != nil {
+		if kept := f.devices.kept(job.Key); len(kept) > 0 {
 			m := newMoved()
 			m.kept, m.stale = kept, true
 			state.Write(movedKey, m)
@@ -151,7 +170,7 @@ func (f *deviceProfile) refresh(ctx context.Context, state fwk.CycleState, pod *
 	if !seen.stale {
 		return nil
 	}
-	p, err := f.prefilter()
+	p, err := f.devices.preFilter(f.Framework)
 	if err != nil {
 		return fwk.AsStatus(err)
 	}
@@ -165,7 +184,7 @@ func (f *deviceProfile) refresh(ctx context.Context, state fwk.CycleState, pod *
 	return nil
 }
 
-// devicePreFilter is a second instance of DynamicResources, of which only PreFilter is used. What that writes into a state the first one reads.
+// devicePreFilter is a second instance of DynamicResources. Only its PreFilter is used: the first instance reads what that writes.
 type devicePreFilter struct {
 	mu     sync.Mutex
 	plugin fwk.PreFilterPlugin
@@ -204,8 +223,8 @@ func (p *devicePreFilter) run(ctx context.Context, state fwk.CycleState, pod *co
 	return nil
 }
 
-// deviceHandle is a profile as DynamicResources sees it. The plugin adds an index to the informer of pods, by a name with that of the profile;
-// there must not be two of one name.
+// deviceHandle is a profile as DynamicResources sees it. The plugin adds an index to the informer of pods. Its name has that of the profile,
+// and there must not be two of one name.
 type deviceHandle struct {
 	fwk.Handle
 	manager deviceManager

@@ -39,7 +39,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// The devices of the tests: so many on each of two nodes, most of which have holders.
+// The devices of the tests: each of two nodes has so many, and so many of those are held.
 const (
 	perNode = 3
 	held    = 2
@@ -157,11 +157,7 @@ func deviceFramework(t *testing.T, objects []runtime.Object, pods []*corev1.Pod,
 		offered, errSlices := manager.ResourceSlices().ListWithDeviceTaintRules()
 		return [3]int{len(known), len(allocated), len(offered)}, errors.Join(errClaims, errDevices, errSlices)
 	}).WithTimeout(30 * time.Second).Should(gomega.Equal([3]int{held*len(deviceNodes) + perNode, held * len(deviceNodes), len(deviceNodes)}))
-	profile, ok := withDevices(f, nil).(*deviceProfile)
-	if !ok {
-		t.Fatal("it is another profile")
-	}
-	return profile
+	return &deviceProfile{f, NewDevices(nil)}
 }
 
 // deviceTrial is pods removed from their nodes and planned on them, as one trial has it.
@@ -444,7 +440,7 @@ func TestDevicesThatAreKeptForOthersAreTaken(t *testing.T) {
 	left := &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
 		{Request: "one", Driver: driver, Pool: "a", Device: fmt.Sprintf("gpu-%d", held)},
 	}}}
-	d.profile.kept = func(except model.JobKey) []*resourcev1.AllocationResult {
+	d.profile.devices.kept = func(except model.JobKey) []*resourcev1.AllocationResult {
 		if except == waits.Key {
 			return nil
 		}
@@ -461,6 +457,22 @@ func TestDevicesThatAreKeptForOthersAreTaken(t *testing.T) {
 		}
 		if !d.profile.RunFilterPlugins(t.Context(), state, d.waiting[0], d.on(t, "b")).IsSuccess() {
 			t.Errorf("job %s does not fit on node b, where nothing is kept", job.Key.Name)
+		}
+	}
+}
+
+// TestAProfileThatIsMadeAnewSeesDevices: a new configuration makes a profile's plugins anew, on the informers and claims that there are.
+func TestAProfileThatIsMadeAnewSeesDevices(t *testing.T) {
+	d := newDeviceTest(t)
+	for range 2 {
+		d.profile = &deviceProfile{d.profile.Framework, d.profile.devices}
+		state := framework.NewCycleState()
+		if _, status, _ := d.profile.RunPreFilterPlugins(t.Context(), state, d.waiting[1]); !status.IsSuccess() {
+			t.Fatal(status.Message())
+		}
+		d.moveIn(t, state, d.waiting[1], d.holders["a/gpu-0"], "a", true)
+		if status := d.profile.RunFilterPlugins(t.Context(), state, d.waiting[1], d.on(t, "a")); !status.IsSuccess() {
+			t.Fatal(status.Message())
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -21,15 +20,14 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
-	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 )
 
 // New returns a planner that runs the plugins of a profile. It still has to be told how jobs are arranged, how large samples of
-// nodes are, and which reservations can fail. Kept are the devices that others than a job are to have; nil: there are none.
-func New(f framework.Framework, kept func(model.JobKey) []*resourcev1.AllocationResult) *gang.Planner {
+// nodes are, and which reservations can fail.
+func New(f framework.Framework, devices *Devices) *gang.Planner {
 	return &gang.Planner{
-		Framework:  withDevices(f, kept),
+		Framework:  &deviceProfile{f, devices},
 		NewState:   func() fwk.CycleState { return framework.NewCycleState() },
 		NewPodInfo: func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
 		RemovePod:  func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
