@@ -24,10 +24,10 @@ func (c *cluster) betweenRounds() error {
 	for _, p := range pods {
 		switch {
 		case p.DeletionTimestamp != nil:
-			err = c.api.Remove(memory.Pods, p.Namespace, p.Name)
+			err = c.box.API.Remove(memory.Pods, p.Namespace, p.Name)
 		case starts(p):
-			scenario.Started(p, metav1.NewTime(c.clock.Now()))
-			err = c.api.Update(memory.Pods, p, p.Namespace)
+			scenario.Started(p, metav1.NewTime(c.box.Clock.Now()))
+			err = c.box.API.Update(memory.Pods, p, p.Namespace)
 		}
 		if err != nil {
 			return fmt.Errorf("playing the kubelet of pod %s/%s: %w", p.Namespace, p.Name, err)
@@ -38,7 +38,7 @@ func (c *cluster) betweenRounds() error {
 			return err
 		}
 	}
-	return c.wait(c.receipts.undelivered)
+	return c.box.Deliver()
 }
 
 // starts reports whether a pod is on a node and does not run yet.
@@ -52,8 +52,8 @@ func (c *cluster) idle() (bool, error) {
 
 // recreate brings back the pods that were evicted and are gone.
 func (c *cluster) recreate() error {
-	disruptions := c.api.Disruptions()
-	for _, victim := range disruptions[c.recreated:] {
+	victims := c.box.API.Disruptions(c.recreated)
+	for _, victim := range victims {
 		p := victim.DeepCopy()
 		p.ObjectMeta = metav1.ObjectMeta{
 			Name: p.Name, GenerateName: p.GenerateName, Namespace: p.Namespace,
@@ -61,11 +61,11 @@ func (c *cluster) recreate() error {
 		}
 		p.Spec.NodeName = ""
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
-		if err := c.api.Create(memory.Pods, p, p.Namespace); err != nil {
+		if err := c.box.API.Create(memory.Pods, p, p.Namespace); err != nil {
 			return fmt.Errorf("creating evicted pod %s/%s again: %w", p.Namespace, p.Name, err)
 		}
 	}
-	c.recreated = len(disruptions)
+	c.recreated += len(victims)
 	return nil
 }
 

@@ -122,7 +122,7 @@ func (c *cluster) collect(r *Result) error {
 		r.Pods = append(r.Pods, pod)
 	}
 	r.Jobs = c.jobs(pods)
-	for q := range c.core.State.Snapshot().Queues {
+	for q := range c.box.Core.State.Snapshot().Queues {
 		queue, ok := q.Object.(*volcano.Queue)
 		if !ok {
 			return fmt.Errorf("reading queue %s: it comes from a %T", q.Name, q.Object)
@@ -131,13 +131,13 @@ func (c *cluster) collect(r *Result) error {
 	}
 	slices.SortFunc(r.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
 	r.Nodes, err = c.nodes()
-	r.Final = figuresOf(c.core)
+	r.Final = figuresOf(c.box.Core)
 	return err
 }
 
 func (c *cluster) podOf(p *corev1.Pod) Pod {
 	pod := Pod{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, State: PodRunning}
-	if key := c.core.State.JobOf(p); key.Source != model.FromPod {
+	if key := c.box.Core.State.JobOf(p); key.Source != model.FromPod {
 		pod.Job = key.Name
 	}
 	switch {
@@ -168,14 +168,14 @@ type tally struct {
 func (c *cluster) tallyOf(pods, disrupted []*corev1.Pod) tally {
 	t := tally{pods: map[model.JobKey]int{}, placed: map[model.JobKey]int{}, evicted: map[model.JobKey]map[types.NamespacedName]bool{}}
 	for _, p := range pods {
-		key := c.core.State.JobOf(p)
+		key := c.box.Core.State.JobOf(p)
 		t.pods[key]++
 		if c.podOf(p).Placed() {
 			t.placed[key]++
 		}
 	}
 	for _, p := range disrupted {
-		key := c.core.State.JobOf(p)
+		key := c.box.Core.State.JobOf(p)
 		if t.evicted[key] == nil {
 			t.evicted[key] = map[types.NamespacedName]bool{}
 		}
@@ -186,10 +186,10 @@ func (c *cluster) tallyOf(pods, disrupted []*corev1.Pod) tally {
 
 // jobs returns the jobs of the model with what became of their pods.
 func (c *cluster) jobs(pods []*corev1.Pod) []Job {
-	t := c.tallyOf(pods, c.api.Disruptions())
-	reasons := c.core.Dispatcher.View().Reasons()
+	t := c.tallyOf(pods, c.box.API.Disruptions(0))
+	reasons := c.box.Core.Dispatcher.View().Reasons()
 	byKey := map[model.JobKey]Job{}
-	for j := range c.core.State.Snapshot().Jobs {
+	for j := range c.box.Core.State.Snapshot().Jobs {
 		job := Job{
 			Namespace: j.Key.Namespace, Name: j.Key.Name, PodGroup: j.Key.Source != model.FromPod, Queue: j.Queue, MinMember: j.Min(),
 			Pods: t.pods[j.Key], Placed: t.placed[j.Key], Evicted: len(t.evicted[j.Key]),

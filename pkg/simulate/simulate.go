@@ -12,7 +12,6 @@ package simulate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,31 +50,21 @@ type Round struct {
 	Bound, Disrupted int
 }
 
-const (
-	// defaultPatience is the default of Options.Patience.
-	defaultPatience = time.Minute
-	// mostRounds bounds a simulation without a number of rounds.
-	mostRounds = 1000
-)
+// mostRounds bounds a simulation without a number of rounds.
+const mostRounds = 1000
 
 // Run simulates. The objects are those of scenario.Complete and are not changed.
 func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, error) {
-	if o.Config == nil {
-		return nil, errors.New("simulating: the options have no scheduler configuration")
-	}
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
-	}
 	c, err := newCluster(ctx, objects, o)
 	if err != nil {
 		return nil, err
 	}
-	defer c.stop()
+	defer c.box.Stop()
 	if err := c.start(); err != nil {
 		return nil, err
 	}
 	result := &Result{Initial: c.initial}
-	passed := func() time.Duration { return c.clock.Now().Sub(o.Now) }
+	passed := func() time.Duration { return c.box.Clock.Now().Sub(o.Now) }
 	for (!result.Settled || passed() < o.For) && (o.Rounds == 0 || result.Rounds < o.Rounds) {
 		if result.Rounds >= mostRounds && passed() >= o.For {
 			return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", result.Rounds)

@@ -78,7 +78,7 @@ func play(t *testing.T, s *scenario) (o outcome) {
 		}
 		// What was sent may still be under way, and time stands still once this returns.
 		time.Sleep(time.Minute)
-		o.Bound, o.Evicted, o.trace = len(p.world.api.Bound()), p.world.docket.entered, p.wire.trace.sorted()
+		o.Bound, o.Evicted, o.trace = len(p.world.api.Bound(0)), p.world.docket.entered, p.wire.trace.sorted()
 		o.Trace = o.trace.hash()
 		o.Seen, o.During = maps.Clone(p.wire.hits), maps.Clone(p.wire.during)
 		maps.Copy(o.Seen, p.world.happened)

@@ -67,8 +67,8 @@ func TestManyAtOnce(t *testing.T) {
 		for n := range maps.Values(s.ledger.Figures().Evictions) {
 			counted += n
 		}
-		if int(counted) != evicted || len(s.api.Disruptions()) > evicted {
-			t.Errorf("%d pods were evicted, the ledger has %d and counted %d", len(s.api.Disruptions()), evicted, counted)
+		if int(counted) != evicted || len(s.api.Disruptions(0)) > evicted {
+			t.Errorf("%d pods were evicted, the ledger has %d and counted %d", len(s.api.Disruptions(0)), evicted, counted)
 		}
 	})
 }

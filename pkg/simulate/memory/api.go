@@ -46,6 +46,7 @@ type API struct {
 	bound []types.UID
 	// disruptions are the pods that clients deleted or evicted, as they were.
 	disruptions []*corev1.Pod
+	disrupted   map[types.UID]bool
 }
 
 var _ testing.ObjectTracker = &API{}
@@ -77,7 +78,7 @@ func New(c clock.PassiveClock) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &API{scheme: scheme, clock: c, resources: map[schema.GroupVersionResource]*resource{}}, nil
+	return &API{scheme: scheme, clock: c, resources: map[schema.GroupVersionResource]*resource{}, disrupted: map[types.UID]bool{}}, nil
 }
 
 // Version is the resource version of the last write. It grows with every change.
@@ -87,19 +88,19 @@ func (a *API) Version() uint64 {
 	return a.version
 }
 
-// Bound returns the UIDs of the pods that clients have bound, in that order.
-func (a *API) Bound() []types.UID {
+// Bound returns the UIDs of the pods that clients have bound, in that order, without the first so many of them.
+func (a *API) Bound(without int) []types.UID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.bound)
+	return slices.Clone(a.bound[without:])
 }
 
-// Disruptions returns the pods that clients have deleted or evicted, as they were before, in that order. They are not
-// to be changed.
-func (a *API) Disruptions() []*corev1.Pod {
+// Disruptions returns the pods that clients have deleted or evicted, as they were before, in that order, without the first so many of them.
+// They are not to be changed.
+func (a *API) Disruptions(without int) []*corev1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.disruptions)
+	return slices.Clone(a.disruptions[without:])
 }
 
 // ResourceOf returns the resource of a kind of objects.

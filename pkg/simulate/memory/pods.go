@@ -5,7 +5,6 @@ package memory
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -123,7 +122,8 @@ func (a *API) budgetAllows(pod *corev1.Pod) error {
 // deletePod deletes a pod for a client: at once if nothing of it can be running, else by marking it. It is called with
 // the lock held.
 func (a *API) deletePod(pod *corev1.Pod, grace *int64) {
-	if !slices.ContainsFunc(a.disruptions, func(p *corev1.Pod) bool { return p.UID == pod.UID }) {
+	if !a.disrupted[pod.UID] {
+		a.disrupted[pod.UID] = true
 		a.disruptions = append(a.disruptions, pod)
 	}
 	if pod.Spec.NodeName == "" || podutil.IsPodTerminal(pod) || grace != nil && *grace == 0 {

@@ -33,7 +33,7 @@ func TestABindingGivesAPodItsNodeAndTheWatchTellsIt(t *testing.T) {
 	if diff := cmp.Diff(want, p.Status.Conditions); diff != "" {
 		t.Errorf("conditions (-want,+got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]types.UID{p.UID}, api.Bound()); diff != "" {
+	if diff := cmp.Diff([]types.UID{p.UID}, api.Bound(0)); diff != "" {
 		t.Errorf("bound pods (-want,+got)\n%s", diff)
 	}
 }
@@ -57,8 +57,8 @@ func TestSomeBindingsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := newAPI(t, tc.pod)
 			err := api.Kube().CoreV1().Pods("team").Bind(t.Context(), tc.binding, metav1.CreateOptions{})
-			if !tc.refused(err) || len(api.Bound()) > 0 {
-				t.Errorf("got %v, bound are %v", err, api.Bound())
+			if !tc.refused(err) || len(api.Bound(0)) > 0 {
+				t.Errorf("got %v, bound are %v", err, api.Bound(0))
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestPodsOnNodesTerminateBeforeTheyAreGone(t *testing.T) {
 			if got := state(t, api, "a"); got != tc.want {
 				t.Errorf("the pod is %s, want %s", got, tc.want)
 			}
-			if got := len(api.Disruptions()); got != 1 {
+			if got := len(api.Disruptions(0)); got != 1 {
 				t.Errorf("%d disruptions, want 1", got)
 			}
 		})
@@ -114,7 +114,7 @@ func TestAKubeletRemovesWhatTerminates(t *testing.T) {
 	if got := state(t, api, "a"); got != "gone" {
 		t.Errorf("the pod is %s, want gone", got)
 	}
-	if got := api.Disruptions(); len(got) != 1 || got[0].DeletionTimestamp != nil {
+	if got := api.Disruptions(0); len(got) != 1 || got[0].DeletionTimestamp != nil {
 		t.Errorf("disruptions are %v, want the pod once, as it was before", got)
 	}
 	if err := api.Remove(memory.Pods, "team", "a"); !apierrors.IsNotFound(err) {

@@ -104,7 +104,7 @@ func TestARealClientBindsAndEvicts(t *testing.T) {
 		t.Errorf("binding it again: %v", err)
 	}
 	check(t, pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}}))
-	if got := api.Disruptions(); len(got) != 1 || got[0].Name != "a" || got[0].Spec.NodeName != "node" {
+	if got := api.Disruptions(0); len(got) != 1 || got[0].Name != "a" || got[0].Spec.NodeName != "node" {
 		t.Errorf("evicted %v", got)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package simulate
+package sandbox
 
 import (
 	"context"
@@ -9,8 +9,11 @@ import (
 	"time"
 )
 
-// glance is how often it is looked whether something is still moving.
-const glance = time.Millisecond
+// It is looked whether something is still moving after soon, then after twice as long each time, and at last every glance.
+const (
+	soon   = 25 * time.Microsecond
+	glance = time.Millisecond
+)
 
 // bounds are when waiting is given up.
 type bounds struct {
@@ -31,7 +34,8 @@ type progress struct {
 func wait(ctx context.Context, b bounds, moving func() string, reached func() progress) error {
 	patience := time.NewTimer(b.patience)
 	defer patience.Stop()
-	look := time.NewTicker(glance)
+	pause := soon
+	look := time.NewTimer(pause)
 	defer look.Stop()
 	var what string
 	var far progress
@@ -45,7 +49,10 @@ func wait(ctx context.Context, b bounds, moving func() string, reached func() pr
 			return fmt.Errorf("the scheduler does not come to rest: at scheduling cycle %d, %s", far.cycle, what)
 		case what != beforeWhat || far != beforeFar:
 			patience.Reset(b.patience)
+			pause = soon
 		}
+		look.Reset(pause)
+		pause = min(2*pause, glance)
 		select {
 		case <-look.C:
 		case <-patience.C:

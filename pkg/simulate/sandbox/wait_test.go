@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package simulate
+package sandbox
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestWaitingEndsWhenNothingMovesOrNeverWill(t *testing.T) {
-	// at is a look at the scheduler, so many milliseconds after the first.
+	// at is how many milliseconds after the first look at the scheduler another one is.
 	type at struct{ look int }
 	for name, tc := range map[string]struct {
 		bounds  bounds

@@ -1,0 +1,193 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sandbox is a scheduler on an API in memory, and the time it lives in: what a simulation and a replay step through time. The
+// scheduler is the real one, with its plugins, dispatcher and caches. Its clock stands still until somebody sets it, and a job's turn begins when
+// nothing is moving any more, so that nothing depends on how fast the machine is.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	clocktesting "k8s.io/utils/clock/testing"
+	volcanoinformers "volcano.sh/apis/pkg/client/informers/externalversions"
+
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
+)
+
+// Options say which scheduler runs, and when it begins.
+type Options struct {
+	// Config is the scheduler's configuration with defaults.
+	Config *schedulerconfig.KubeSchedulerConfiguration
+	// Extensions are the plugins and policies that the scheduler has besides its own.
+	Extensions plugins.Extensions
+	// Now is when it begins.
+	Now time.Time
+	// Patience is how long (of real time) nothing at all may happen while something is still moving; 0: a minute. It only bounds how long a
+	// fault of the scheduler is waited for.
+	Patience time.Duration
+}
+
+// defaultPatience is the default of Options.Patience.
+const defaultPatience = time.Minute
+
+// Sandbox is an API in memory and the scheduler that runs on it. One goroutine may use it at a time.
+type Sandbox struct {
+	// API holds the objects. Whoever changes some calls Settle before the next look.
+	API *memory.API
+	// Clock is the scheduler's time.
+	Clock *clocktesting.FakeClock
+	// Core is what the scheduler's plugins share.
+	Core *core.Core
+
+	ctx      context.Context
+	cancel   context.CancelFunc
+	options  Options
+	receipts *receipts
+	kube     informers.SharedInformerFactory
+	groups   volcanoinformers.SharedInformerFactory
+	sched    *scheduler.Scheduler
+	flying   flying
+	// asking: the scheduling loop has finished with the pod before, and asks for the next.
+	asking  atomic.Bool
+	running sync.WaitGroup
+	// limit is the scheduling cycle beyond which there is no progress any more.
+	limit int64
+}
+
+// setFeatureDefaults sets the feature gates, which belong to the process, as the scheduler's binary has them. The pods
+// that upstream's preemption of single pods evicts are deleted before the scheduling cycle ends and not beside it, where
+// nothing could tell that it is not done yet.
+var setFeatureDefaults = sync.OnceFunc(func() {
+	app.SetFeatureDefaults()
+	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.SchedulerAsyncPreemption, false))
+})
+
+// New builds everything and starts nothing. The objects are those of scenario.Complete and are not changed. An error says which object cannot
+// be, or what is wrong with the configuration.
+func New(ctx context.Context, objects []scenario.Object, o Options) (*Sandbox, error) {
+	if o.Config == nil {
+		return nil, errors.New("the options have no scheduler configuration")
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	setFeatureDefaults()
+	s := &Sandbox{options: o, Clock: clocktesting.NewFakeClock(o.Now), limit: mostCycles, flying: newFlying()}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	var err error
+	if s.API, err = memory.New(s.Clock); err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if err := s.API.Add(object); err != nil {
+			return nil, fmt.Errorf("setting up the objects: %w", err)
+		}
+	}
+	if err := s.build(); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// build builds the scheduler.
+func (s *Sandbox) build() error {
+	s.receipts = &receipts{api: s.API}
+	kube, groups := s.API.Kube(), s.API.Groups()
+	s.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
+	groups.VolcanoInformers = tap.Volcano(s.groups, s.receipts.between)
+	s.kube = scheduler.NewInformerFactory(kube, 0, nil)
+	s.Core = core.New(core.Options{Groups: &groups, Clock: s.Clock, FlushedStatus: true, AllAtHand: true, Policies: s.options.Extensions.Policies})
+	config := s.options.Config
+	registry := plugins.Registry(s.Core)
+	if err := registry.Merge(plugins.Joining(s.Core, s.options.Extensions.Plugins)); err != nil {
+		return fmt.Errorf("adding plugins to the scheduler: %w", err)
+	}
+	var err error
+	s.sched, err = scheduler.New(s.ctx, kube, tap.Core(s.kube, s.receipts.between), nil, discardEvents,
+		scheduler.WithClock(s.Clock),
+		scheduler.WithComponentConfigVersion(config.APIVersion),
+		scheduler.WithProfiles(config.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(config.PercentageOfNodesToScore),
+		scheduler.WithFrameworkOutOfTreeRegistry(registry),
+		scheduler.WithPodInitialBackoffSeconds(config.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxBackoffSeconds(config.PodMaxBackoffSeconds),
+		scheduler.WithExtenders(config.Extenders...),
+		scheduler.WithParallelism(config.Parallelism),
+	)
+	switch {
+	case err != nil:
+		return fmt.Errorf("building the scheduler: %w", err)
+	case s.Core.Dispatcher == nil:
+		return fmt.Errorf("no profile of the configuration has the plugin %s: enable it in all of them, and %s where there are gangs",
+			names.BatchQueue, names.Gang)
+	}
+	s.Core.Dispatcher.Hold()
+	app.Adapt(s.Core, s.sched)
+	next := s.sched.NextEntity
+	s.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		s.asking.Store(true)
+		entity, err := next(logger)
+		s.flying.took(entity)
+		s.asking.Store(false)
+		return entity, err
+	}
+	return nil
+}
+
+// discardEvents is the recorder of profiles. What events would say is in the result.
+func discardEvents(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
+
+// Start begins to watch, and waits until the model has all objects. The scheduler does not run yet.
+func (s *Sandbox) Start() error {
+	s.kube.StartWithContext(s.ctx)
+	s.kube.WaitForCacheSyncWithContext(s.ctx)
+	if err := s.sched.WaitForHandlersSync(s.ctx); err != nil {
+		return fmt.Errorf("filling the scheduler's cache: %w", context.Cause(s.ctx))
+	}
+	return s.wait(func() string {
+		select {
+		case <-s.Core.Complete():
+			return s.receipts.undelivered()
+		default:
+			return "the model is not complete"
+		}
+	})
+}
+
+// Run lets the scheduler run in the background until Stop.
+func (s *Sandbox) Run() { s.running.Go(func() { s.sched.Run(s.ctx) }) }
+
+// Stop ends the scheduler and waits for it.
+func (s *Sandbox) Stop() {
+	s.cancel()
+	s.running.Wait()
+	if s.Core != nil && s.Core.Writer != nil {
+		s.Core.Writer.Close()
+	}
+	if s.kube != nil {
+		s.kube.Shutdown()
+		s.groups.Shutdown()
+	}
+}
