@@ -6,13 +6,15 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 )
 
-// It is looked whether something is still moving after soon, then after twice as long each time, and at last every glance.
+// glance is how often it is looked whether something is still moving, but for the first eager times: most of what moves comes to rest sooner than
+// a timer fires.
 const (
-	soon   = 25 * time.Microsecond
-	glance = time.Millisecond
+	glance = 100 * time.Microsecond
+	eager  = 50
 )
 
 // bounds are when waiting is given up.
@@ -34,9 +36,9 @@ type progress struct {
 func wait(ctx context.Context, b bounds, moving func() string, reached func() progress) error {
 	patience := time.NewTimer(b.patience)
 	defer patience.Stop()
-	pause := soon
-	look := time.NewTimer(pause)
+	look := time.NewTimer(glance)
 	defer look.Stop()
+	looks := 0
 	var what string
 	var far progress
 	for {
@@ -49,10 +51,13 @@ func wait(ctx context.Context, b bounds, moving func() string, reached func() pr
 			return fmt.Errorf("the scheduler does not come to rest: at scheduling cycle %d, %s", far.cycle, what)
 		case what != beforeWhat || far != beforeFar:
 			patience.Reset(b.patience)
-			pause = soon
+			looks = 0
 		}
-		look.Reset(pause)
-		pause = min(2*pause, glance)
+		if looks++; looks < eager && ctx.Err() == nil {
+			runtime.Gosched()
+			continue
+		}
+		look.Reset(glance)
 		select {
 		case <-look.C:
 		case <-patience.C:

@@ -1,0 +1,318 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package history takes down what happens in a replay: when jobs come, start, are evicted and end, and what queues hold meanwhile, by the hour.
+// It does not matter who decides: the scheduler, or a rule that it is compared with.
+package history
+
+import (
+	"slices"
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
+)
+
+// Bucket is the length of a period of History.Hours.
+const Bucket = time.Hour
+
+// History is what happened.
+type History struct {
+	// Jobs are the outcomes of the trace's jobs, in their order.
+	Jobs []Outcome `json:"jobs"`
+	// Hours are periods of Bucket from the beginning on.
+	Hours []Hour `json:"hours"`
+	// Queues are the names of the queues of Hour.Queues, GPUs how many the nodes have.
+	Queues []string `json:"queues"`
+	GPUs   int      `json:"gpus"`
+	// End is when the last event was.
+	End time.Duration `json:"end"`
+}
+
+// Outcome is what became of a job. Times are from the beginning of the replay; negative: never.
+type Outcome struct {
+	Submit time.Duration `json:"submit"`
+	// Start is when the job was whole for the first time, End when it was done.
+	Start time.Duration `json:"start"`
+	End   time.Duration `json:"end"`
+	// Evictions is how often it was evicted; Lost are the GPU seconds of work that it had to do again.
+	Evictions int     `json:"evictions,omitempty"`
+	Lost      float64 `json:"lost,omitempty"`
+}
+
+// never is the time of what did not happen.
+const never = time.Duration(-1)
+
+// Started and Ended report whether a job ever was whole, and done.
+func (o Outcome) Started() bool { return o.Start >= 0 }
+
+// Ended reports whether a job is done.
+func (o Outcome) Ended() bool { return o.End >= 0 }
+
+// Hour is what happened in a period. Amounts are GPUs on average.
+type Hour struct {
+	// Held is what jobs hold that are whole, Waiting what those ask for that are not.
+	Held    float64 `json:"held"`
+	Waiting float64 `json:"waiting"`
+	// Stranded is what nobody holds while a job waits that asks for no more than that in sum.
+	Stranded float64 `json:"stranded"`
+	// Fragmented is what the average pod of the trace could not use of what nobody holds (FGD, USENIX ATC 2023); it is taken when a period ends.
+	Fragmented float64 `json:"fragmented"`
+	// Jobs is the largest number of jobs that waited at a time.
+	Jobs int `json:"jobs"`
+	// Evictions counts jobs that were evicted.
+	Evictions int         `json:"evictions"`
+	Queues    []QueueHour `json:"queues"`
+}
+
+// QueueHour is what a queue had in a period: GPUs on average.
+type QueueHour struct {
+	Held float64 `json:"held"`
+	// Entitled is the queue's part when the GPUs are divided by what queues are due, among those that ask for some: no queue gets more than it asks
+	// for, and what one leaves the others divide.
+	Entitled float64 `json:"entitled"`
+}
+
+// Recorder writes a history. Times never go back.
+type Recorder struct {
+	trace   *trace.Trace
+	history *History
+	queues  []queue
+	// index are the queues by name.
+	index map[string]int
+	// sizes counts the jobs that wait by the GPUs they ask for, in thousandths.
+	sizes sizes
+	// jobs are what is known of each job.
+	jobs []progress
+
+	now           time.Duration
+	held, waiting float64
+	waits         int
+	// entitled are the parts of queues as of now; stale: they are to be divided anew.
+	stale bool
+	// fragmented measures what the average pod could not use; nil: nobody does.
+	fragmented func() float64
+}
+
+// queue is the present of a queue.
+type queue struct {
+	weight, held, waiting, entitled float64
+}
+
+// progress is how far a job is.
+type progress struct {
+	stage stage
+	// since is when its present run began.
+	since time.Duration
+}
+
+type stage uint8
+
+const (
+	absent stage = iota
+	waits
+	runs
+	done
+)
+
+// DefaultQueue is where jobs are that name no queue.
+const DefaultQueue = "default"
+
+// NewRecorder begins a history. Fragmented measures, in GPUs, what the average pod could not use of what nobody holds; nil: it is not measured.
+func NewRecorder(t *trace.Trace, fragmented func() float64) *Recorder {
+	r := &Recorder{
+		trace: t, index: map[string]int{}, jobs: make([]progress, len(t.Jobs)), fragmented: fragmented,
+		history: &History{Jobs: make([]Outcome, len(t.Jobs)), GPUs: t.GPUs()},
+	}
+	for i, j := range t.Jobs {
+		r.history.Jobs[i] = Outcome{Submit: j.Submit, Start: never, End: never}
+	}
+	for _, q := range t.Queues {
+		r.add(q.Name, float64(q.Nodes))
+	}
+	return r
+}
+
+// add enters a queue.
+func (r *Recorder) add(name string, weight float64) int {
+	i := len(r.queues)
+	r.index[name] = i
+	r.queues = append(r.queues, queue{weight: weight})
+	r.history.Queues = append(r.history.Queues, name)
+	return i
+}
+
+// queueOf returns the queue of a job.
+func (r *Recorder) queueOf(job int) *queue {
+	name := r.trace.Jobs[job].Queue
+	if name == "" {
+		name = DefaultQueue
+	}
+	i, ok := r.index[name]
+	if !ok {
+		// Queues that the list does not have are due nothing but what others leave.
+		i = r.add(name, 0)
+	}
+	return &r.queues[i]
+}
+
+// Come notes that a job is submitted. It waits until it starts.
+func (r *Recorder) Come(job int) {
+	r.jobs[job].stage = waits
+	r.wait(job, 1)
+}
+
+// Start notes that a job is whole.
+func (r *Recorder) Start(job int) {
+	r.wait(job, -1)
+	r.jobs[job] = progress{stage: runs, since: r.now}
+	if o := &r.history.Jobs[job]; !o.Started() {
+		o.Start = r.now
+	}
+	r.hold(job, 1)
+}
+
+// Evict notes that a job lost its pods and waits again. Lost are the GPU seconds of work that it has to do again; a job that was not whole yet loses
+// none.
+func (r *Recorder) Evict(job int, lost float64) {
+	o := &r.history.Jobs[job]
+	o.Evictions++
+	o.Lost += lost
+	r.hour(r.now).Evictions++
+	if r.jobs[job].stage == runs {
+		r.hold(job, -1)
+		r.jobs[job].stage = waits
+		r.wait(job, 1)
+	}
+}
+
+// End notes that a job is done.
+func (r *Recorder) End(job int) {
+	r.hold(job, -1)
+	r.jobs[job].stage = done
+	r.history.Jobs[job].End = r.now
+}
+
+// Runs reports whether a job is whole, and since when.
+func (r *Recorder) Runs(job int) (since time.Duration, runs_ bool) {
+	p := r.jobs[job]
+	return p.since, p.stage == runs
+}
+
+// Waiting is how many jobs wait.
+func (r *Recorder) Waiting() int { return r.waits }
+
+// hold has a job hold its GPUs, or not any more.
+func (r *Recorder) hold(job int, sign float64) {
+	gpus := sign * r.trace.Jobs[job].AllGPUs()
+	r.held += gpus
+	r.queueOf(job).held += gpus
+	r.stale = true
+}
+
+// wait has a job wait, or not any more.
+func (r *Recorder) wait(job int, sign int) {
+	gpus := r.trace.Jobs[job].AllGPUs()
+	r.waiting += float64(sign) * gpus
+	r.queueOf(job).waiting += float64(sign) * gpus
+	r.waits += sign
+	r.sizes.count(int(1000*gpus), sign)
+	r.stale = true
+}
+
+// Advance lets time pass: all is as it is until then.
+func (r *Recorder) Advance(to time.Duration) {
+	if r.stale {
+		r.entitle()
+	}
+	for r.now < to {
+		end := min(to, (r.now/Bucket+1)*Bucket)
+		part := float64(end-r.now) / float64(Bucket)
+		h := r.hour(r.now)
+		h.Held += part * r.held
+		h.Waiting += part * r.waiting
+		h.Jobs = max(h.Jobs, r.waits)
+		if free := float64(r.history.GPUs) - r.held; r.waits > 0 && float64(r.sizes.least()) <= 1000*free+0.5 {
+			h.Stranded += part * free
+		}
+		for i, q := range r.queues {
+			h.Queues[i].Held += part * q.held
+			h.Queues[i].Entitled += part * q.entitled
+		}
+		if r.now = end; r.now%Bucket == 0 && r.fragmented != nil {
+			h.Fragmented = r.fragmented()
+		}
+	}
+	r.history.End = r.now
+}
+
+// hour returns the period of a time.
+func (r *Recorder) hour(at time.Duration) *Hour {
+	for int(at/Bucket) >= len(r.history.Hours) {
+		r.history.Hours = append(r.history.Hours, Hour{})
+	}
+	h := &r.history.Hours[at/Bucket]
+	if missing := len(r.queues) - len(h.Queues); missing > 0 {
+		h.Queues = append(h.Queues, make([]QueueHour, missing)...)
+	}
+	return h
+}
+
+// entitle divides the GPUs among the queues.
+func (r *Recorder) entitle() {
+	r.stale = false
+	demands, weights := make([]float64, len(r.queues)), make([]float64, len(r.queues))
+	for i, q := range r.queues {
+		demands[i], weights[i] = q.held+q.waiting, q.weight
+	}
+	for i, part := range Divide(float64(r.history.GPUs), demands, weights) {
+		r.queues[i].entitled = part
+	}
+}
+
+// Done returns the history. The recorder is not to be used any more.
+func (r *Recorder) Done() *History {
+	for i := range r.history.Hours {
+		h := &r.history.Hours[i]
+		h.Queues = append(h.Queues, make([]QueueHour, len(r.queues)-len(h.Queues))...)
+	}
+	return r.history
+}
+
+// Divide divides an amount by weights: nobody gets more than it demands, and what one leaves the others divide. Where only those without a weight
+// want more, they divide it evenly.
+func Divide(amount float64, demands, weights []float64) []float64 {
+	parts := make([]float64, len(demands))
+	order := make([]int, len(demands))
+	for i := range order {
+		order[i] = i
+	}
+	for _, weigh := range []func(int) float64{
+		func(i int) float64 { return weights[i] },
+		func(i int) float64 { return 1 },
+	} {
+		want := func(i int) float64 { return demands[i] - parts[i] }
+		open := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return weigh(i) <= 0 || want(i) <= 0 })
+		// Who wants least for its weight is satisfied first.
+		slices.SortStableFunc(open, func(a, b int) int {
+			x, y := want(a)*weigh(b), want(b)*weigh(a)
+			switch {
+			case x < y:
+				return -1
+			case x > y:
+				return 1
+			}
+			return 0
+		})
+		sum := 0.0
+		for _, i := range open {
+			sum += weigh(i)
+		}
+		for _, i := range open {
+			part := min(want(i), amount*weigh(i)/sum)
+			sum -= weigh(i)
+			parts[i] += part
+			amount -= part
+		}
+	}
+	return parts
+}

@@ -1,0 +1,215 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+)
+
+const (
+	// namespace is where all objects are.
+	namespace = "replay"
+	// gpuResource is what whole GPUs are called.
+	gpuResource corev1.ResourceName = "nvidia.com/gpu"
+	// podsOfNode is how many pods a node takes: GPUs are to be what is scarce.
+	podsOfNode = 1001
+	// modelLabel is the label of nodes with the model of their GPUs.
+	modelLabel = "nvidia.com/gpu.product"
+)
+
+// objectsOf are the nodes and queues of a trace.
+func objectsOf(t *trace.Trace, o Options) ([]scenario.Object, error) {
+	var objects []scenario.Sourced
+	add := func(o scenario.Object, where string) { objects = append(objects, scenario.Sourced{Object: o, Source: where}) }
+	add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, "the replay")
+	for _, n := range t.Nodes {
+		add(nodeOf(n), "node "+n.Name)
+	}
+	machine := resourcesOf(largest(t.Nodes))
+	for _, q := range t.Queues {
+		add(queueOf(q, machine, o.Partitioned), "queue "+q.Name)
+	}
+	return scenario.Complete(objects, o.Now)
+}
+
+// largest is the node with the most GPUs: queues are due so many of it.
+func largest(nodes []trace.Node) trace.Node {
+	var most trace.Node
+	for _, n := range nodes {
+		if n.GPUs > most.GPUs {
+			most = n
+		}
+	}
+	return most
+}
+
+func nodeOf(n trace.Node) *corev1.Node {
+	resources := resourcesOf(n)
+	resources[corev1.ResourcePods] = *resource.NewQuantity(podsOfNode, resource.DecimalSI)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{}},
+		Status:     corev1.NodeStatus{Capacity: resources, Allocatable: resources},
+	}
+	if n.Model != "" {
+		node.Labels[modelLabel] = n.Model
+	}
+	return node
+}
+
+// resourcesOf are what a node has but for the number of pods.
+func resourcesOf(n trace.Node) corev1.ResourceList {
+	return amounts(n.MilliCPU, n.MemoryMiB, n.GPUs)
+}
+
+func amounts(milliCPU, memoryMiB int64, gpus int) corev1.ResourceList {
+	list := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(milliCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(memoryMiB<<20, resource.BinarySI),
+	}
+	if gpus > 0 {
+		list[gpuResource] = *resource.NewQuantity(int64(gpus), resource.DecimalSI)
+	}
+	return list
+}
+
+// queueOf is a queue that is due so many machines; partitioned: and may have no more.
+func queueOf(q trace.Queue, machine corev1.ResourceList, partitioned bool) *volcano.Queue {
+	due := corev1.ResourceList{}
+	for name, each := range machine {
+		each.Mul(int64(q.Nodes))
+		due[name] = each
+	}
+	queue := &volcano.Queue{
+		ObjectMeta: metav1.ObjectMeta{Name: q.Name},
+		Spec:       volcano.QueueSpec{Weight: max(1, int32(q.Nodes)), Reclaimable: new(true), Deserved: due}, //nolint:gosec // queues have few nodes
+	}
+	if partitioned {
+		queue.Spec.Capability = due
+	}
+	return queue
+}
+
+// attempt is a job that was submitted, or submitted again after it was evicted.
+type attempt struct {
+	job    int
+	number int
+}
+
+// name is that of the attempt's PodGroup.
+func (a attempt) name() string {
+	name := "j" + strconv.Itoa(a.job)
+	if a.number > 0 {
+		name += "-" + strconv.Itoa(a.number)
+	}
+	return name
+}
+
+// pod is the name of a pod of the attempt.
+func (a attempt) pod(i int) string { return a.name() + "-p" + strconv.Itoa(i) }
+
+// group is the attempt's PodGroup.
+func (a attempt) group(j trace.Job) *volcano.PodGroup {
+	return &volcano.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: a.name()},
+		Spec:       volcano.PodGroupSpec{MinMember: int32(j.Workers), Queue: j.Queue}, //nolint:gosec // checked when it was read
+		Status:     volcano.PodGroupStatus{Phase: volcano.PodGroupPending},
+	}
+}
+
+// shape is what makes pods equal but for their names.
+type shape struct {
+	milliCPU, memoryMiB int64
+	gpus                int
+	models              string
+}
+
+// shapes are pods with all defaults, by shape.
+type shapes struct {
+	pods map[shape]*corev1.Pod
+	// milliCPU and memoryMiB are what a pod gets for each GPU if the trace gives it none.
+	milliCPU, memoryMiB float64
+	scheduler           string
+}
+
+// usable is how much of a node's CPU and memory goes to pods that the trace gives none, by their GPUs. The node is the one with the least for each
+// of its GPUs, so that GPUs are what is scarce.
+const usable = 0.9
+
+// withoutGPU is the CPU of a pod that asks for nothing in its trace, and memory in MiB.
+const withoutGPU = 100
+
+func newShapes(nodes []trace.Node, scheduler string) *shapes {
+	s := &shapes{pods: map[shape]*corev1.Pod{}, scheduler: scheduler}
+	first := true
+	for _, n := range nodes {
+		if n.GPUs == 0 {
+			continue
+		}
+		cpu, memory := usable*float64(n.MilliCPU)/float64(n.GPUs), usable*float64(n.MemoryMiB)/float64(n.GPUs)
+		if first {
+			s.milliCPU, s.memoryMiB, first = cpu, memory, false
+		}
+		s.milliCPU, s.memoryMiB = min(s.milliCPU, cpu), min(s.memoryMiB, memory)
+	}
+	return s
+}
+
+// of returns a pod of a job with all defaults and without a name, which is not to be changed.
+func (s *shapes) of(j trace.Job) (*corev1.Pod, error) {
+	key := shape{milliCPU: j.MilliCPU, memoryMiB: j.MemoryMiB, gpus: j.GPUs, models: fmt.Sprint(j.Models)}
+	if key.milliCPU < 0 {
+		key.milliCPU = max(withoutGPU, int64(s.milliCPU*float64(j.GPUs)))
+	}
+	if key.memoryMiB < 0 {
+		key.memoryMiB = max(withoutGPU, int64(s.memoryMiB*float64(j.GPUs)))
+	}
+	if p, ok := s.pods[key]; ok {
+		return p, nil
+	}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "template"},
+		Spec: corev1.PodSpec{
+			SchedulerName: s.scheduler,
+			Containers: []corev1.Container{{
+				Name: "worker", Image: "none",
+				Resources: corev1.ResourceRequirements{
+					Requests: amounts(key.milliCPU, key.memoryMiB, key.gpus), Limits: amounts(key.milliCPU, key.memoryMiB, key.gpus),
+				},
+			}},
+		},
+	}
+	if len(j.Models) > 0 {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: modelLabel, Operator: corev1.NodeSelectorOpIn, Values: j.Models}},
+			}},
+		}}}
+	}
+	if _, err := scenario.Complete([]scenario.Sourced{{Object: p, Source: "a pod of the trace"}}, time.Time{}); err != nil {
+		return nil, err
+	}
+	s.pods[key] = p
+	return p, nil
+}
+
+// podOf makes a pod of an attempt from one of its shape.
+func (a attempt) podOf(like *corev1.Pod, i int) *corev1.Pod {
+	p := *like
+	p.ObjectMeta = metav1.ObjectMeta{
+		Namespace: namespace, Name: a.pod(i), UID: types.UID(a.pod(i)),
+		Annotations: map[string]string{volcano.KubeGroupNameAnnotationKey: a.name()},
+	}
+	return &p
+}

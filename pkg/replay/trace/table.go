@@ -1,0 +1,115 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// table is a CSV file whose first line names the columns.
+type table struct {
+	file    string
+	columns map[string]int
+	reader  *csv.Reader
+	record  []string
+	line    int
+	// err is the first thing that was wrong with the record.
+	err error
+}
+
+// each reads a file, compressed if its name ends in .gz, and calls read with each record. An error names the file, the line, the column, and what
+// to change.
+func each(file string, columns []string, read func(*table)) (err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("reading a trace: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	var in io.Reader = f
+	if strings.HasSuffix(file, ".gz") {
+		unzipped, err := gzip.NewReader(f)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		in = unzipped
+	}
+	t := &table{file: file, columns: map[string]int{}, reader: csv.NewReader(in)}
+	t.reader.ReuseRecord = true
+	header, err := t.reader.Read()
+	if err != nil {
+		return fmt.Errorf("reading the names of the columns of %s: %w", file, err)
+	}
+	for i, name := range header {
+		t.columns[name] = i
+	}
+	for _, name := range columns {
+		if _, ok := t.columns[name]; !ok {
+			return fmt.Errorf("%s has no column %q: it needs %s", file, name, strings.Join(columns, ", "))
+		}
+	}
+	for {
+		if t.record, err = t.reader.Read(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		t.line, _ = t.reader.FieldPos(0)
+		if read(t); t.err != nil {
+			return t.err
+		}
+	}
+}
+
+// has reports whether there is a column of the name.
+func (t *table) has(column string) bool { return slices.Contains(mapKeys(t.columns), column) }
+
+func mapKeys(m map[string]int) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// text is the value of a column; empty when there is no such column.
+func (t *table) text(column string) string {
+	i, ok := t.columns[column]
+	if !ok {
+		return ""
+	}
+	// The record is used again.
+	return strings.Clone(t.record[i])
+}
+
+// number is a whole number of at least so much.
+func (t *table) number(column string, least int64) int64 {
+	n, err := strconv.ParseInt(t.text(column), 10, 64)
+	if err != nil || n < least {
+		t.refuse(column, fmt.Sprintf("write a whole number of at least %d", least))
+	}
+	return n
+}
+
+// optional is a whole number of at least 0; -1 where there is none.
+func (t *table) optional(column string) int64 {
+	if t.text(column) == "" {
+		return -1
+	}
+	return t.number(column, 0)
+}
+
+// refuse notes what is wrong with the value of a column.
+func (t *table) refuse(column, change string) {
+	if t.err == nil {
+		t.err = fmt.Errorf("%s, line %d: %s is %q: %s", t.file, t.line, column, t.text(column), change)
+	}
+}
