@@ -19,6 +19,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/convert"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/evictions"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/replay"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
 )
 
@@ -45,6 +46,6 @@ func newCommand() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	// Libraries of Kubernetes' components add flags to every command line.
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
-	root.AddCommand(convert.New(), evictions.New(), simulate.New(), convert.NewValidate())
+	root.AddCommand(convert.New(), evictions.New(), replay.New(), simulate.New(), convert.NewValidate())
 	return root
 }

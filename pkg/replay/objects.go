@@ -4,8 +4,8 @@
 package replay
 
 import (
-	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +32,9 @@ const (
 // objectsOf are the nodes and queues of a trace.
 func objectsOf(t *trace.Trace, o Options) ([]scenario.Object, error) {
 	var objects []scenario.Sourced
-	add := func(o scenario.Object, where string) { objects = append(objects, scenario.Sourced{Object: o, Source: where}) }
+	add := func(o scenario.Object, where string) {
+		objects = append(objects, scenario.Sourced{Object: o, Source: where})
+	}
 	add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, "the replay")
 	for _, n := range t.Nodes {
 		add(nodeOf(n), "node "+n.Name)
@@ -168,13 +170,7 @@ func newShapes(nodes []trace.Node, scheduler string) *shapes {
 
 // of returns a pod of a job with all defaults and without a name, which is not to be changed.
 func (s *shapes) of(j trace.Job) (*corev1.Pod, error) {
-	key := shape{milliCPU: j.MilliCPU, memoryMiB: j.MemoryMiB, gpus: j.GPUs, models: fmt.Sprint(j.Models)}
-	if key.milliCPU < 0 {
-		key.milliCPU = max(withoutGPU, int64(s.milliCPU*float64(j.GPUs)))
-	}
-	if key.memoryMiB < 0 {
-		key.memoryMiB = max(withoutGPU, int64(s.memoryMiB*float64(j.GPUs)))
-	}
+	key := shape{milliCPU: s.cpuOf(j), memoryMiB: s.memoryOf(j), gpus: j.GPUs, models: strings.Join(j.Models, "|")}
 	if p, ok := s.pods[key]; ok {
 		return p, nil
 	}

@@ -6,45 +6,30 @@ package replay
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
-	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/replay/history"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
-	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
-	"github.com/caldera-scheduler/caldera/pkg/simulate/sandbox"
-	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
 // player plays one trace.
 type player struct {
 	trace    *trace.Trace
 	options  Options
-	box      *sandbox.Sandbox
-	shapes   *shapes
+	world    world
 	recorder *history.Recorder
-	cost     Cost
+	ticks    int
 
 	now time.Duration
 	// came is how many jobs of the trace have come.
 	came int
-	// actors are the jobs that have come and are not done, by the UID of each pod.
-	actors map[types.UID]*actor
 	// ends are the jobs that run, the next one to be done first.
 	ends *heap.Heap[*actor]
 	// again are jobs that were evicted. They leave at the next tick, and come back.
 	again []*actor
-	// bound and disrupted are how many pods were bound, and evicted, so far.
-	bound, disrupted int
-	told             time.Time
+	// told is when it was last told how far the replay is.
+	told time.Time
 }
 
 // actor is a job that has come.
@@ -66,40 +51,21 @@ type actor struct {
 func (a *actor) Position() *int { return &a.position }
 
 func newPlayer(ctx context.Context, t *trace.Trace, o Options) (*player, error) {
-	objects, err := objectsOf(t, o)
+	p := &player{trace: t, options: o, ends: heap.New(func(a, b *actor) bool {
+		return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.job, b.job)) < 0
+	})}
+	if o.Rule != nil {
+		p.world = newRuled(t, o.Rule)
+		p.recorder = history.NewRecorder(t, nil)
+		return p, nil
+	}
+	w, err := newScheduled(ctx, t, o)
 	if err != nil {
 		return nil, err
 	}
-	box, err := sandbox.New(ctx, objects, sandbox.Options{Config: o.Config, Extensions: o.Extensions, Now: o.Now})
-	if err != nil {
-		return nil, err
-	}
-	p := &player{
-		trace: t, options: o, box: box, shapes: newShapes(t.Nodes, schedulerOf(o.Config)), recorder: history.NewRecorder(t, nil),
-		actors: map[types.UID]*actor{},
-		ends: heap.New(func(a, b *actor) bool {
-			return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.job, b.job)) < 0
-		}),
-	}
-	if err := box.Start(); err != nil {
-		box.Stop()
-		return nil, err
-	}
-	box.Run()
+	p.world = w
+	p.recorder = history.NewRecorder(t, w.fragmented)
 	return p, nil
-}
-
-// batchScheduler is what the profile of batch jobs is called in the configurations that Caldera ships, as Volcano is.
-const batchScheduler = "volcano"
-
-// schedulerOf is the profile that the pods of a trace name.
-func schedulerOf(c *schedulerconfig.KubeSchedulerConfiguration) string {
-	for _, p := range c.Profiles {
-		if p.SchedulerName == batchScheduler {
-			return p.SchedulerName
-		}
-	}
-	return c.Profiles[0].SchedulerName
 }
 
 // patience is how long the scheduler is given to start somebody when nothing else happens any more.
@@ -126,13 +92,14 @@ func (p *player) play() error {
 	}
 }
 
-// next is the next tick at which something happens. Busy: somebody comes, is done, or leaves; else only the scheduler may do something.
+// next is the next tick at which something happens. Busy: somebody comes, is done, or leaves; else only who decides may do something.
 func (p *player) next() (next time.Duration, busy bool) {
+	next = -1
 	at := func(t time.Duration) {
 		if t = (t + p.options.Tick - 1) / p.options.Tick * p.options.Tick; t <= p.now {
 			t = p.now + p.options.Tick
 		}
-		if next == 0 || t < next {
+		if next < 0 || t < next {
 			next = t
 		}
 	}
@@ -145,27 +112,34 @@ func (p *player) next() (next time.Duration, busy bool) {
 	if len(p.again) > 0 {
 		at(p.now)
 	}
-	busy = next != 0
-	if looks := p.box.Next(); !looks.IsZero() {
-		at(looks.Sub(p.options.Now))
+	busy = next >= 0
+	if looks := p.world.next(); looks >= 0 {
+		at(looks)
 	}
-	if next == 0 {
-		at(p.now)
+	if next < 0 {
+		next = p.now + patience
 	}
 	return next, busy
 }
 
 // tick plays one moment.
 func (p *player) tick() error {
-	p.cost.Ticks++
-	p.box.Clock.SetTime(p.options.Now.Add(p.now))
-	for _, step := range []func() error{p.finish, p.resubmit, p.submit, p.settle, p.run} {
+	p.ticks++
+	for _, step := range []func() error{p.finish, p.resubmit, p.submit} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	p.box.API.Trim()
-	return nil
+	whole, evicted, err := p.world.decide(p.now)
+	for _, a := range evicted {
+		p.evict(a)
+	}
+	for _, a := range whole {
+		p.recorder.Start(a.job)
+		a.ends = p.now + a.left
+		p.ends.Put(a)
+	}
+	return err
 }
 
 // finish has the jobs leave that are done.
@@ -173,34 +147,21 @@ func (p *player) finish() error {
 	for p.ends.Len() > 0 && p.ends.Top().ends <= p.now {
 		a := p.ends.Pop()
 		p.recorder.End(a.job)
-		if err := p.leave(a); err != nil {
+		if err := p.world.leave(a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// leave takes away a job's objects.
-func (p *player) leave(a *actor) error {
-	errs := []error{p.box.API.Remove(groups, namespace, a.name())}
-	for i := range a.Workers {
-		delete(p.actors, types.UID(a.pod(i)))
-		errs = append(errs, p.box.API.Remove(memory.Pods, namespace, a.pod(i)))
-	}
-	return errors.Join(errs...)
-}
-
-// groups is the resource of PodGroups.
-var groups = volcano.SchemeGroupVersion.WithResource("podgroups")
-
 // resubmit has evicted jobs leave, and come back as the youngest.
 func (p *player) resubmit() error {
 	for _, a := range p.again {
-		if err := p.leave(a); err != nil {
+		if err := p.world.leave(a); err != nil {
 			return err
 		}
 		again := &actor{attempt: attempt{a.job, a.number + 1}, Job: a.Job, left: a.left, position: -1}
-		if err := p.create(again); err != nil {
+		if err := p.world.come(again); err != nil {
 			return err
 		}
 	}
@@ -213,56 +174,15 @@ func (p *player) submit() error {
 	for ; p.came < len(p.trace.Jobs) && p.trace.Jobs[p.came].Submit <= p.now; p.came++ {
 		p.recorder.Come(p.came)
 		job := p.trace.Jobs[p.came]
-		if err := p.create(&actor{attempt: attempt{job: p.came}, Job: job, left: job.Duration, position: -1}); err != nil {
+		if err := p.world.come(&actor{attempt: attempt{job: p.came}, Job: job, left: job.Duration, position: -1}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// create makes a job's objects.
-func (p *player) create(a *actor) error {
-	like, err := p.shapes.of(a.Job)
-	if err != nil {
-		return err
-	}
-	if err := p.box.API.Add(a.group(a.Job)); err != nil {
-		return fmt.Errorf("submitting job %d: %w", a.ID, err)
-	}
-	for i := range a.Workers {
-		pod := a.podOf(like, i)
-		p.actors[pod.UID] = a
-		if err := p.box.API.Add(pod); err != nil {
-			return fmt.Errorf("submitting job %d: %w", a.ID, err)
-		}
-	}
-	return nil
-}
-
-// settle lets the scheduler do all it can, and takes down what it did.
-func (p *player) settle() error {
-	p.box.Allow(cycles)
-	if err := p.box.Settle(); err != nil {
-		return err
-	}
-	evicted := p.box.API.Disruptions(p.disrupted)
-	p.disrupted += len(evicted)
-	for _, pod := range evicted {
-		p.evict(pod)
-	}
-	return nil
-}
-
-// cycles bounds the scheduling cycles of a tick.
-const cycles = 1_000_000
-
-// evict notes that a pod was evicted.
-func (p *player) evict(pod *corev1.Pod) {
-	a := p.actors[pod.UID]
-	if a == nil || a.out {
-		return
-	}
-	a.out = true
+// evict notes that a job was evicted. It leaves, and comes back, at the next tick.
+func (p *player) evict(a *actor) {
 	lost := 0.0
 	if since, runs := p.recorder.Runs(a.job); runs {
 		ran := p.now - since
@@ -278,41 +198,6 @@ func (p *player) evict(pod *corev1.Pod) {
 	p.again = append(p.again, a)
 }
 
-// run has the pods run that were bound, and the jobs start that are whole.
-func (p *player) run() error {
-	bound := p.box.API.Bound(p.bound)
-	p.bound += len(bound)
-	p.cost.Bound = p.bound
-	for _, uid := range bound {
-		a := p.actors[uid]
-		if a == nil || a.out {
-			continue
-		}
-		if err := p.start(string(uid)); err != nil {
-			return err
-		}
-		if a.bound++; a.bound == a.Workers {
-			p.recorder.Start(a.job)
-			a.ends = p.now + a.left
-			p.ends.Put(a)
-		}
-	}
-	return nil
-}
-
-// start plays the kubelet of a pod that was bound.
-func (p *player) start(name string) error {
-	o, err := p.box.API.Get(memory.Pods, namespace, name)
-	if err != nil {
-		return fmt.Errorf("starting a pod: %w", err)
-	}
-	scenario.Started(o.(*corev1.Pod), metav1.NewTime(p.box.Clock.Now()))
-	if err := p.box.API.Update(memory.Pods, o, namespace); err != nil {
-		return fmt.Errorf("starting a pod: %w", err)
-	}
-	return nil
-}
-
 // tellEvery is how often it is told how far the replay is.
 const tellEvery = 200 * time.Millisecond
 
@@ -322,8 +207,8 @@ func (p *player) tell() {
 		return
 	}
 	p.told = time.Now()
+	waiting := p.recorder.Waiting()
 	p.options.Progress(Progress{
-		Now: p.now, Last: p.trace.Last(), Jobs: len(p.trace.Jobs), Came: p.came, Waiting: p.recorder.Waiting(),
-		Done: p.came - p.recorder.Waiting() - p.ends.Len(),
+		Now: p.now, Last: p.trace.Last(), Jobs: len(p.trace.Jobs), Came: p.came, Waiting: waiting, Done: p.came - waiting - p.ends.Len(),
 	})
 }

@@ -19,12 +19,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/replay/history"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
+	"github.com/caldera-scheduler/caldera/pkg/replay/yardstick"
 )
 
 // Options say how a trace is played.
 type Options struct {
 	// Config is the scheduler's configuration with defaults.
 	Config *schedulerconfig.KubeSchedulerConfiguration
+	// Rule decides in the place of the scheduler; nil: the scheduler decides.
+	Rule *yardstick.Rule
 	// Extensions are the plugins and policies that the scheduler has besides its own.
 	Extensions plugins.Extensions
 	// Tick is how finely time is divided; 0: DefaultTick.
@@ -78,10 +81,9 @@ func Run(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("playing a trace: %w", err)
 	}
-	defer p.box.Stop()
+	defer p.world.stop()
 	if err := p.play(); err != nil {
 		return nil, fmt.Errorf("playing a trace, at %s: %w", p.now, err)
 	}
-	p.cost.Wall = time.Since(began)
-	return &Result{History: p.recorder.Done(), Cost: p.cost}, nil
+	return &Result{History: p.recorder.Done(), Cost: Cost{Ticks: p.ticks, Bound: p.world.bound(), Wall: time.Since(began)}}, nil
 }

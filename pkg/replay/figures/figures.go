@@ -1,0 +1,223 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package figures makes numbers of a history: how long jobs waited, how full the cluster was, how fair. docs/replay.md defines each of them. Times
+// are in seconds.
+package figures
+
+import (
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/replay/history"
+	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
+)
+
+// Figures are the numbers of a replay. Jobs that come in the first tenth of the time until the last one comes are played and not counted.
+type Figures struct {
+	// Jobs are those that count, Unstarted those of them that were never whole.
+	Jobs      int `json:"jobs"`
+	Unstarted int `json:"unstarted"`
+	// Makespan is from the first submission to the last end.
+	Makespan float64 `json:"makespan"`
+	// Load is the GPU time that is asked for, as a part of what there is until the last job comes. Utilisation, Stranded and Fragmented are parts of the
+	// GPUs: those that are held; those that nobody holds while a job waits that asks for no more in sum; and what the average pod could not use. They
+	// are means from when jobs count until the last job comes.
+	Load        float64 `json:"load"`
+	Utilisation float64 `json:"utilisation"`
+	Stranded    float64 `json:"stranded"`
+	Fragmented  float64 `json:"fragmented"`
+	// Wait is from submission to start, Delay all of a job's time but the one it runs.
+	Wait  Distribution `json:"wait"`
+	Delay Distribution `json:"delay"`
+	// Slowdown is a job's time by the one that it runs, or 10 s if that is less; 1 or more.
+	Slowdown Distribution `json:"slowdown"`
+	Classes  []Class      `json:"classes"`
+	Fairness Fairness     `json:"fairness"`
+	Evicted  Evicted      `json:"evicted"`
+	Overtook Overtaking   `json:"overtaking"`
+}
+
+// Class is jobs of a kind.
+type Class struct {
+	Name     string       `json:"name"`
+	Jobs     int          `json:"jobs"`
+	Wait     Distribution `json:"wait"`
+	Slowdown Distribution `json:"slowdown"`
+}
+
+// Evicted is what evictions did, to all jobs.
+type Evicted struct {
+	// Evictions counts them, Jobs those that they hit, Twice those that they hit more than once.
+	Evictions int `json:"evictions"`
+	Jobs      int `json:"jobs"`
+	Twice     int `json:"twice"`
+	// PerHour is how many there were in an hour, until the last job came.
+	PerHour float64 `json:"perHour"`
+	// LostGPUHours is work that was done again.
+	LostGPUHours float64 `json:"lostGPUHours"`
+}
+
+// Overtaking is jobs that started later than one that came after them, of the same queue and size.
+type Overtaking struct {
+	Jobs int `json:"jobs"`
+	// Mean and Most are by how much they started later.
+	Mean float64 `json:"mean"`
+	Most float64 `json:"most"`
+}
+
+// shortest is what a run counts at least in a slowdown.
+const shortest = 10 * time.Second
+
+// Of computes the figures of a history.
+func Of(t *trace.Trace, h *history.History) Figures {
+	last := t.Last()
+	from := last / 10
+	f := Figures{Load: t.Load(), Overtook: overtaking(t, h, from), Fairness: fairness(h, from, last), Evicted: evicted(h, last)}
+	all := newTally("all")
+	tallies := classes()
+	var delays []float64
+	for i, j := range t.Jobs {
+		o := h.Jobs[i]
+		if o.Ended() {
+			f.Makespan = max(f.Makespan, (o.End - t.Jobs[0].Submit).Seconds())
+		}
+		if j.Submit < from {
+			continue
+		}
+		f.Jobs++
+		if !o.Started() {
+			f.Unstarted++
+			continue
+		}
+		all.add(j, o)
+		if o.Ended() {
+			delays = append(delays, max(0, (o.End-j.Submit-j.Duration).Seconds()))
+		}
+		for _, c := range tallies {
+			if c.has(j) {
+				c.add(j, o)
+			}
+		}
+	}
+	f.Wait, f.Slowdown, f.Delay = distribution(all.waits), distribution(all.slowdowns), distribution(delays)
+	for _, c := range tallies {
+		if len(c.waits) > 0 {
+			f.Classes = append(f.Classes, Class{Name: c.name, Jobs: len(c.waits), Wait: distribution(c.waits), Slowdown: distribution(c.slowdowns)})
+		}
+	}
+	f.Utilisation = mean(h, from, last, func(p history.Hour) float64 { return p.Held })
+	f.Stranded = mean(h, from, last, func(p history.Hour) float64 { return p.Stranded })
+	f.Fragmented = mean(h, from, last, func(p history.Hour) float64 { return p.Fragmented })
+	return f
+}
+
+// tally collects the jobs of a class.
+type tally struct {
+	name             string
+	has              func(trace.Job) bool
+	waits, slowdowns []float64
+}
+
+func newTally(name string) *tally { return &tally{name: name} }
+
+func (c *tally) add(j trace.Job, o history.Outcome) {
+	c.waits = append(c.waits, (o.Start - j.Submit).Seconds())
+	if o.Ended() {
+		c.slowdowns = append(c.slowdowns, max(1, (o.End-j.Submit).Seconds()/max(j.Duration, shortest).Seconds()))
+	}
+}
+
+// classes are those by GPUs, and gangs against single pods.
+func classes() []*tally {
+	between := func(name string, least, most float64) *tally {
+		return &tally{name: name, has: func(j trace.Job) bool { return j.AllGPUs() >= least && j.AllGPUs() <= most }}
+	}
+	const any = 1e9
+	return []*tally{
+		between("no GPU", 0, 0), between("part of a GPU", 0.001, 0.999), between("1 GPU", 1, 1), between("2 to 4 GPUs", 1.001, 4), between("5 to 8 GPUs", 4.001, 8),
+		between("9 to 32 GPUs", 8.001, 32), between("33 to 128 GPUs", 32.001, 128), between("more GPUs", 128.001, any),
+		{name: "single pods", has: func(j trace.Job) bool { return j.Workers == 1 }},
+		{name: "gangs", has: func(j trace.Job) bool { return j.Workers > 1 }},
+	}
+}
+
+// periods calls see with the periods that begin from one time on and before another; with at least one, if there are any.
+func periods(h *history.History, from, to time.Duration, see func(int, history.Hour)) {
+	for i, p := range h.Hours {
+		at := time.Duration(i) * history.Bucket
+		if at+history.Bucket > from && at < max(to, 1) {
+			see(i, p)
+		}
+	}
+}
+
+// mean is a part of the GPUs over time.
+func mean(h *history.History, from, to time.Duration, of func(history.Hour) float64) float64 {
+	sum, weight := 0.0, 0.0
+	periods(h, from, to, func(i int, p history.Hour) {
+		at := time.Duration(i) * history.Bucket
+		// The last period may not be over when the last job comes, or when all is.
+		part := float64(min(at+history.Bucket, h.End)-at) / float64(history.Bucket)
+		sum += of(p)
+		weight += part
+	})
+	if weight == 0 || h.GPUs == 0 {
+		return 0
+	}
+	return sum / weight / float64(h.GPUs)
+}
+
+// evicted counts evictions.
+func evicted(h *history.History, last time.Duration) Evicted {
+	var e Evicted
+	until := 0
+	for _, o := range h.Jobs {
+		e.Evictions += o.Evictions
+		e.LostGPUHours += o.Lost / time.Hour.Seconds()
+		if o.Evictions > 0 {
+			e.Jobs++
+		}
+		if o.Evictions > 1 {
+			e.Twice++
+		}
+	}
+	periods(h, 0, last, func(_ int, p history.Hour) { until += p.Evictions })
+	if hours := last.Hours(); hours > 0 {
+		e.PerHour = float64(until) / hours
+	}
+	return e
+}
+
+// overtaking finds jobs that started later than one of the same queue and size that came after them.
+func overtaking(t *trace.Trace, h *history.History, from time.Duration) Overtaking {
+	type kind struct {
+		queue                string
+		workers, gpus, milli int
+		milliCPU, memory     int64
+	}
+	var o Overtaking
+	// first is the earliest start of those that came later, walking back.
+	first := map[kind]time.Duration{}
+	sum := time.Duration(0)
+	for i := len(t.Jobs) - 1; i >= 0; i-- {
+		j, outcome := t.Jobs[i], h.Jobs[i]
+		if !outcome.Started() {
+			continue
+		}
+		k := kind{j.Queue, j.Workers, j.GPUs, j.MilliGPU, j.MilliCPU, j.MemoryMiB}
+		earliest, later := first[k]
+		if later && earliest < outcome.Start && j.Submit >= from {
+			by := outcome.Start - earliest
+			o.Jobs++
+			sum += by
+			o.Most = max(o.Most, by.Seconds())
+		}
+		if !later || outcome.Start < earliest {
+			first[k] = outcome.Start
+		}
+	}
+	if o.Jobs > 0 {
+		o.Mean = sum.Seconds() / float64(o.Jobs)
+	}
+	return o
+}

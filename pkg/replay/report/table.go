@@ -1,0 +1,177 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/caldera-scheduler/caldera/pkg/replay/figures"
+)
+
+// row is a figure: what it is called, and what it is in a run.
+type row struct {
+	name  string
+	value func(figures.Figures) string
+}
+
+// section is rows under a title.
+type section struct {
+	title string
+	rows  []row
+}
+
+// sections are the figures in the order in which people read them. Classes are added for what a trace has.
+func (r *Report) sections() []section {
+	all := []section{
+		{"CLUSTER", []row{
+			{"load", func(f figures.Figures) string { return percent(f.Load) }},
+			{"utilisation", func(f figures.Figures) string { return percent(f.Utilisation) }},
+			{"stranded", func(f figures.Figures) string { return percent(f.Stranded) }},
+			{"fragmented", func(f figures.Figures) string { return percent(f.Fragmented) }},
+			{"makespan", func(f figures.Figures) string { return span(f.Makespan) }},
+		}},
+		{"WAIT", append(spread("", func(f figures.Figures) figures.Distribution { return f.Wait }),
+			row{"never started", func(f figures.Figures) string { return fmt.Sprint(f.Unstarted) }},
+			row{"overtaken jobs", func(f figures.Figures) string { return fmt.Sprint(f.Overtook.Jobs) }},
+			row{"overtaken by, at most", func(f figures.Figures) string { return span(f.Overtook.Most) }},
+		)},
+		{"SLOWDOWN", []row{
+			{"mean", func(f figures.Figures) string { return ratio(f.Slowdown.Mean) }},
+			{"p50", func(f figures.Figures) string { return ratio(f.Slowdown.P50) }},
+			{"p95", func(f figures.Figures) string { return ratio(f.Slowdown.P95) }},
+			{"p99", func(f figures.Figures) string { return ratio(f.Slowdown.P99) }},
+		}},
+		{"FAIRNESS (Jain)", []row{
+			{"mean by hour", func(f figures.Figures) string { return index(f.Fairness.Mean) }},
+			{"least by hour", func(f figures.Figures) string { return index(f.Fairness.Least) }},
+			{"hours below 0.9", func(f figures.Figures) string { return fmt.Sprintf("%d of %d", f.Fairness.Unfair, f.Fairness.Hours) }},
+			{"least by week", func(f figures.Figures) string { return index(least(f.Fairness.Weeks)) }},
+			{"longest below half of due", func(f figures.Figures) string { return span(f.Fairness.Starved) }},
+		}},
+		{"EVICTIONS", []row{
+			{"jobs evicted", func(f figures.Figures) string { return fmt.Sprint(f.Evicted.Evictions) }},
+			{"an hour", func(f figures.Figures) string { return fmt.Sprintf("%.2f", f.Evicted.PerHour) }},
+			{"jobs hit twice or more", func(f figures.Figures) string { return fmt.Sprint(f.Evicted.Twice) }},
+			{"GPU hours lost", func(f figures.Figures) string { return fmt.Sprintf("%.0f", f.Evicted.LostGPUHours) }},
+		}},
+	}
+	for _, name := range r.classes() {
+		all = append(all, section{"WAIT, " + strings.ToUpper(name[:1]) + name[1:], append([]row{{"jobs", func(f figures.Figures) string {
+			return fmt.Sprint(classOf(f, name).Jobs)
+		}}}, spread("", func(f figures.Figures) figures.Distribution { return classOf(f, name).Wait })...)})
+	}
+	return all
+}
+
+// classes are the names of the classes of jobs that any run has, in order.
+func (r *Report) classes() []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, run := range r.Runs {
+		for _, c := range run.Figures.Classes {
+			if !seen[c.Name] {
+				seen[c.Name] = true
+				names = append(names, c.Name)
+			}
+		}
+	}
+	return names
+}
+
+func classOf(f figures.Figures, name string) figures.Class {
+	for _, c := range f.Classes {
+		if c.Name == name {
+			return c
+		}
+	}
+	return figures.Class{}
+}
+
+// spread are the rows of a distribution of times.
+func spread(prefix string, of func(figures.Figures) figures.Distribution) []row {
+	return []row{
+		{prefix + "mean", func(f figures.Figures) string { return span(of(f).Mean) }},
+		{prefix + "p50", func(f figures.Figures) string { return span(of(f).P50) }},
+		{prefix + "p95", func(f figures.Figures) string { return span(of(f).P95) }},
+		{prefix + "p99", func(f figures.Figures) string { return span(of(f).P99) }},
+		{prefix + "most", func(f figures.Figures) string { return span(of(f).Max) }},
+	}
+}
+
+// Table writes a report for people.
+func Table(out io.Writer, r *Report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d jobs on %d nodes with %d GPUs\n", r.Scenario, r.Jobs, r.Nodes, r.GPUs)
+	if r.About != "" {
+		fmt.Fprintln(&b, r.About)
+	}
+	t := table.NewWriter()
+	style := table.StyleDefault
+	style.Box = table.BoxStyle{PaddingRight: "   "}
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	t.SetStyle(style)
+	header := table.Row{""}
+	configs := []table.ColumnConfig{}
+	for i, run := range r.Runs {
+		header = append(header, run.Name)
+		configs = append(configs, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.AppendHeader(header)
+	t.SetColumnConfigs(configs)
+	for _, s := range r.sections() {
+		t.AppendRow(table.Row{s.title})
+		for _, line := range s.rows {
+			cells := table.Row{"  " + line.name}
+			for _, run := range r.Runs {
+				cells = append(cells, line.value(run.Figures))
+			}
+			t.AppendRow(cells)
+		}
+	}
+	for line := range strings.Lines(t.Render()) {
+		fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
+
+func ratio(x float64) string { return fmt.Sprintf("%.2f", x) }
+
+func index(x float64) string { return fmt.Sprintf("%.3f", x) }
+
+// least is the least of some values; 0 without any.
+func least(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	least := values[0]
+	for _, v := range values {
+		least = min(least, v)
+	}
+	return least
+}
+
+// span is a time as people say it: two units at most.
+func span(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	const day = 24 * time.Hour
+	switch {
+	case d >= day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}

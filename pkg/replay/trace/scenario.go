@@ -1,0 +1,186 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Scenario says which trace is played, and what of it. Files are beside that of the scenario.
+type Scenario struct {
+	// About is what it is for, in a sentence.
+	About  string `json:"about"`
+	Nodes  Nodes  `json:"nodes"`
+	Queues Queues `json:"queues"`
+	// Jobs is a list of jobs, Pods one of pods, each a job of its own. One of them is given.
+	Jobs string `json:"jobs"`
+	Pods string `json:"pods"`
+	// From and To cut out the jobs that are submitted meanwhile; To 0: to the end.
+	From metav1.Duration `json:"from"`
+	To   metav1.Duration `json:"to"`
+	// Compress has jobs come so many times as fast. Load, in the place of it, chooses how many: so that they ask for this part of the GPUs.
+	Compress float64 `json:"compress"`
+	Load     float64 `json:"load"`
+	// Gangs is how jobs are divided into pods; empty: as listed.
+	Gangs Gangs `json:"gangs"`
+	// Tick is how finely time is divided; 0: the player's default.
+	Tick metav1.Duration `json:"tick"`
+	// Partitioned: no queue may have more than it is due.
+	Partitioned bool `json:"partitioned"`
+
+	// dir is where the files are.
+	dir string
+}
+
+// Nodes are the machines: those of a file, hosts with the switches above them, or so many alike.
+type Nodes struct {
+	File  string `json:"file"`
+	Hosts string `json:"hosts"`
+	// Count is how many there are without a file. With hosts, how many are taken, by switches and names, so that they are close to each other.
+	Count int `json:"count"`
+	// CPU, Memory and GPUs are those of each, where no file says it.
+	CPU    resource.Quantity `json:"cpu"`
+	Memory resource.Quantity `json:"memory"`
+	GPUs   int               `json:"gpus"`
+}
+
+// Queues are those of a file, or so many among which jobs are divided by their number.
+type Queues struct {
+	File  string `json:"file"`
+	Count int    `json:"count"`
+}
+
+// LoadScenario reads a scenario. An error names the file, the field, the value and what to change.
+func LoadScenario(file string) (*Scenario, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading a scenario: %w", err)
+	}
+	s := &Scenario{dir: filepath.Dir(file), Gangs: AsListed}
+	if err := yaml.UnmarshalStrict(data, s); err != nil {
+		return nil, fmt.Errorf("reading scenario %s: %w", file, err)
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", file, err)
+	}
+	return s, nil
+}
+
+// check finds what cannot be, all of it.
+func (s *Scenario) check() error {
+	var errs []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	refuse((s.Jobs == "") == (s.Pods == ""), "jobs is %q and pods is %q: name one of them", s.Jobs, s.Pods)
+	refuse(s.Compress < 0 || math.IsNaN(s.Compress) || math.IsInf(s.Compress, 0), "compress is %g: write a number above 0", s.Compress)
+	refuse(s.Load < 0 || s.Load > 100, "load is %g: write a number above 0, like 0.9", s.Load)
+	refuse(s.Compress != 0 && s.Load != 0, "compress is %g and load is %g: write one of them", s.Compress, s.Load)
+	refuse(s.From.Duration < 0, "from is %s: write 0s or more", s.From.Duration)
+	refuse(s.To.Duration != 0 && s.To.Duration <= s.From.Duration, "to is %s: write more than from, which is %s", s.To.Duration, s.From.Duration)
+	refuse(s.Tick.Duration < 0, "tick is %s: write 0s or more", s.Tick.Duration)
+	n := s.Nodes
+	refuse(n.File != "" && n.Hosts != "", "nodes.file is %q and nodes.hosts is %q: name one of them", n.File, n.Hosts)
+	refuse(n.Count < 0 || n.Count > most, "nodes.count is %d: write 1 to %d", n.Count, most)
+	refuse(n.File == "" && n.Hosts == "" && n.Count == 0, "nodes has no file, hosts or count: say which nodes there are")
+	if n.File == "" {
+		refuse(n.CPU.Sign() <= 0, "nodes.cpu is %s: write how many cores a node has", n.CPU.String())
+		refuse(n.Memory.Sign() <= 0, "nodes.memory is %s: write how much memory a node has, like 768Gi", n.Memory.String())
+	}
+	refuse(n.GPUs < 0 || n.GPUs > most, "nodes.gpus is %d: write 0 or more", n.GPUs)
+	refuse(s.Queues.Count < 0 || s.Queues.Count > most, "queues.count is %d: write 0 or more", s.Queues.Count)
+	refuse(s.Queues.Count > 0 && s.Queues.File != "", "queues.file is %q and queues.count is %d: write one of them", s.Queues.File, s.Queues.Count)
+	return errors.Join(errs...)
+}
+
+// Trace reads the files of the scenario, and cuts and compresses what they say.
+func (s *Scenario) Trace() (*Trace, error) {
+	t := &Trace{}
+	for _, read := range []func(*Trace) error{s.readNodes, s.readJobs, s.readQueues} {
+		if err := read(t); err != nil {
+			return nil, err
+		}
+	}
+	t.Window(s.From.Duration, s.To.Duration)
+	if len(t.Jobs) == 0 {
+		return nil, fmt.Errorf("no job is submitted between %s and %s: widen from and to", s.From.Duration, s.To.Duration)
+	}
+	switch {
+	case s.Compress > 0:
+		t.Compress(s.Compress)
+	case s.Load > 0:
+		load := t.Load()
+		if load == 0 {
+			return nil, fmt.Errorf("load is %g, and the jobs ask for no GPUs, or all come at once: write compress instead", s.Load)
+		}
+		t.Compress(s.Load / load)
+	}
+	return t, t.Divide(s.Gangs)
+}
+
+func (s *Scenario) path(file string) string { return filepath.Join(s.dir, file) }
+
+func (s *Scenario) readNodes(t *Trace) (err error) {
+	machine := Node{MilliCPU: s.Nodes.CPU.MilliValue(), MemoryMiB: s.Nodes.Memory.Value() >> 20, GPUs: s.Nodes.GPUs}
+	switch {
+	case s.Nodes.File != "":
+		t.Nodes, err = ReadNodes(s.path(s.Nodes.File))
+	case s.Nodes.Hosts != "":
+		t.Nodes, err = ReadHosts(s.path(s.Nodes.Hosts), machine)
+		slices.SortFunc(t.Nodes, func(a, b Node) int {
+			return cmp.Or(slices.Compare(a.Network, b.Network), cmp.Compare(a.Name, b.Name))
+		})
+		if s.Nodes.Count > 0 && s.Nodes.Count < len(t.Nodes) {
+			t.Nodes = t.Nodes[:s.Nodes.Count]
+		}
+	default:
+		for i := range s.Nodes.Count {
+			machine.Name = fmt.Sprintf("node-%05d", i)
+			t.Nodes = append(t.Nodes, machine)
+		}
+	}
+	return err
+}
+
+func (s *Scenario) readJobs(t *Trace) (err error) {
+	if s.Pods != "" {
+		t.Jobs, err = ReadPods(s.path(s.Pods))
+		for _, j := range t.Jobs {
+			if err == nil && j.Duration == 0 {
+				return fmt.Errorf("%s does not say how long pods ran: it cannot be played by time", s.Pods)
+			}
+		}
+		return err
+	}
+	t.Jobs, err = ReadJobs(s.path(s.Jobs))
+	return err
+}
+
+func (s *Scenario) readQueues(t *Trace) (err error) {
+	if s.Queues.File != "" {
+		t.Queues, err = ReadQueues(s.path(s.Queues.File))
+		return err
+	}
+	for i := range s.Queues.Count {
+		t.Queues = append(t.Queues, Queue{Name: fmt.Sprintf("queue-%d", i), Nodes: max(1, len(t.Nodes)/s.Queues.Count)})
+	}
+	for i := range t.Jobs {
+		if s.Queues.Count > 0 {
+			t.Jobs[i].Queue = t.Queues[t.Jobs[i].ID%s.Queues.Count].Name
+		}
+	}
+	return nil
+}

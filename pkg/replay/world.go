@@ -1,0 +1,74 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
+	"github.com/caldera-scheduler/caldera/pkg/replay/yardstick"
+)
+
+// world is the cluster of a replay, and who decides in it.
+type world interface {
+	// come has a job wait, leave takes it away with all that it holds.
+	come(*actor) error
+	leave(*actor) error
+	// decide lets time be now, and who decides do all that can be done. It returns the jobs that are whole since, and those that were evicted.
+	decide(now time.Duration) (whole, evicted []*actor, err error)
+	// next is when it wants to look again though nothing happens; negative: never.
+	next() time.Duration
+	// fragmented is what the average pod could not use of what nobody holds, in GPUs.
+	fragmented() float64
+	// bound is how many pods got nodes so far.
+	bound() int
+	stop()
+}
+
+// ruled is a world in which a rule decides that sees GPUs alone.
+type ruled struct {
+	queue  *yardstick.Queue
+	actors map[int]*actor
+	pods   int
+}
+
+func newRuled(t *trace.Trace, rule *yardstick.Rule) *ruled {
+	gpus := make([]int, len(t.Nodes))
+	for i, n := range t.Nodes {
+		gpus[i] = 1000 * n.GPUs
+	}
+	shares := make([]yardstick.Share, len(t.Queues))
+	for i, q := range t.Queues {
+		shares[i] = yardstick.Share{Pool: q.Name, Nodes: q.Nodes}
+	}
+	return &ruled{queue: rule.New(gpus, shares), actors: map[int]*actor{}}
+}
+
+func (w *ruled) come(a *actor) error {
+	w.actors[a.job] = a
+	w.queue.Come(&yardstick.Job{ID: a.job, Pool: a.Queue, Workers: a.Workers, Each: a.GPUs * a.MilliGPU, Duration: a.left})
+	return nil
+}
+
+func (w *ruled) leave(a *actor) error {
+	delete(w.actors, a.job)
+	w.queue.Leave(a.job)
+	return nil
+}
+
+func (w *ruled) decide(now time.Duration) (whole, evicted []*actor, err error) {
+	for _, id := range w.queue.Start(now) {
+		whole = append(whole, w.actors[id])
+		w.pods += w.actors[id].Workers
+	}
+	return whole, nil, nil
+}
+
+func (w *ruled) next() time.Duration { return -1 }
+
+func (w *ruled) fragmented() float64 { return 0 }
+
+func (w *ruled) bound() int { return w.pods }
+
+func (w *ruled) stop() {}
