@@ -205,7 +205,8 @@ func (a attempt) podOf(like *corev1.Pod, i int) *corev1.Pod {
 	p := *like
 	p.ObjectMeta = metav1.ObjectMeta{
 		Namespace: namespace, Name: a.pod(i), UID: types.UID(a.pod(i)),
-		Annotations: map[string]string{volcano.KubeGroupNameAnnotationKey: a.name()},
+		// Where evictions are on, everybody may be evicted.
+		Annotations: map[string]string{volcano.KubeGroupNameAnnotationKey: a.name(), volcano.PodPreemptable: "true"},
 	}
 	return &p
 }

@@ -115,6 +115,7 @@ func (s *Scenario) Trace() (*Trace, error) {
 		}
 	}
 	t.Window(s.From.Duration, s.To.Duration)
+	t.name()
 	if len(t.Jobs) == 0 {
 		return nil, fmt.Errorf("no job is submitted between %s and %s: widen from and to", s.From.Duration, s.To.Duration)
 	}
@@ -129,6 +130,20 @@ func (s *Scenario) Trace() (*Trace, error) {
 		t.Compress(s.Load / load)
 	}
 	return t, t.Divide(s.Gangs)
+}
+
+// name adds the queues that jobs name and no file has. They are due nothing.
+func (t *Trace) name() {
+	known := map[string]bool{"": true}
+	for _, q := range t.Queues {
+		known[q.Name] = true
+	}
+	for _, j := range t.Jobs {
+		if !known[j.Queue] {
+			known[j.Queue] = true
+			t.Queues = append(t.Queues, Queue{Name: j.Queue})
+		}
+	}
 }
 
 func (s *Scenario) path(file string) string { return filepath.Join(s.dir, file) }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -67,17 +66,6 @@ func each(file string, columns []string, read func(*table)) (err error) {
 			return t.err
 		}
 	}
-}
-
-// has reports whether there is a column of the name.
-func (t *table) has(column string) bool { return slices.Contains(mapKeys(t.columns), column) }
-
-func mapKeys(m map[string]int) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	return keys
 }
 
 // text is the value of a column; empty when there is no such column.
