@@ -12,9 +12,10 @@ import (
 
 // floor is what is left on nodes, to measure fragmentation.
 type floor struct {
-	shapes *shapes
-	kinds  fragment.Kinds
-	nodes  []machine
+	// cpuOf is the CPU of a pod of a job, in thousandths of a core.
+	cpuOf func(trace.Job) int64
+	kinds fragment.Kinds
+	nodes []machine
 	// index are the nodes by name.
 	index map[string]int
 	// held are the nodes of each job's pods.
@@ -29,8 +30,8 @@ type machine struct {
 	model string
 }
 
-func newFloor(t *trace.Trace, s *shapes) *floor {
-	f := &floor{shapes: s, index: map[string]int{}, held: map[*actor][]int{}}
+func newFloor(t *trace.Trace, cpuOf func(trace.Job) int64) *floor {
+	f := &floor{cpuOf: cpuOf, index: map[string]int{}, held: map[*actor][]int{}}
 	for _, n := range t.Nodes {
 		f.index[n.Name] = len(f.nodes)
 		m := machine{milliCPU: n.MilliCPU, model: n.Model, left: make([]int, n.GPUs)}
@@ -49,7 +50,7 @@ func newFloor(t *trace.Trace, s *shapes) *floor {
 
 // demand is what a pod of a job asks for.
 func (f *floor) demand(j trace.Job) fragment.Demand {
-	d := fragment.Demand{MilliCPU: f.shapes.cpuOf(j), GPUs: j.GPUs, Models: strings.Join(j.Models, "|")}
+	d := fragment.Demand{MilliCPU: f.cpuOf(j), GPUs: j.GPUs, Models: strings.Join(j.Models, "|")}
 	if j.GPUs > 0 {
 		d.Milli = j.MilliGPU
 	}
@@ -77,7 +78,7 @@ func (f *floor) give(a *actor) {
 // change moves the GPUs of a pod: from those that are whole to those that are gone, or back.
 func (f *floor) change(node int, a *actor, sign int) {
 	m := &f.nodes[node]
-	m.milliCPU += int64(sign) * f.shapes.cpuOf(a.Job)
+	m.milliCPU += int64(sign) * f.cpuOf(a.Job)
 	is := fragment.Whole
 	if sign > 0 {
 		is = 0

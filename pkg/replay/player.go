@@ -56,15 +56,14 @@ func newPlayer(ctx context.Context, t *trace.Trace, o Options) (*player, error) 
 	})}
 	if o.Rule != nil {
 		p.world = newRuled(t, o.Rule)
-		p.recorder = history.NewRecorder(t, nil)
-		return p, nil
+	} else {
+		w, err := newScheduled(ctx, t, o)
+		if err != nil {
+			return nil, err
+		}
+		p.world = w
 	}
-	w, err := newScheduled(ctx, t, o)
-	if err != nil {
-		return nil, err
-	}
-	p.world = w
-	p.recorder = history.NewRecorder(t, w.fragmented)
+	p.recorder = history.NewRecorder(t, p.world.fragmented)
 	return p, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/replay"
 	"github.com/caldera-scheduler/caldera/pkg/replay/history"
@@ -35,17 +35,10 @@ const (
 	reclaim  = `actions: "enqueue, allocate, reclaim, backfill"` + tiers
 )
 
-type fataler interface {
-	Helper()
-	Fatal(...any)
-}
-
-func configured(t fataler, conf string) *schedulerconfig.KubeSchedulerConfiguration {
+func configured(t *testing.T, conf string) *schedulerconfig.KubeSchedulerConfiguration {
 	t.Helper()
 	c, err := profile.Read("the.conf", []byte(conf), profile.Only)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return c
 }
 
@@ -101,25 +94,34 @@ func ticks(h *history.History) [][3]int {
 func TestJobsOfOneGPUStartInOrder(t *testing.T) {
 	t.Parallel()
 	config := configured(t, allocate)
-	rapid.Check(t, func(rt *rapid.T) {
-		tr := &trace.Trace{Nodes: nodes(rapid.IntRange(1, 3).Draw(rt, "nodes"), rapid.IntRange(1, 3).Draw(rt, "gpus"))}
-		comes := rapid.SliceOfN(rapid.IntRange(0, 30), 1, 30).Draw(rt, "comes")
-		slices.Sort(comes)
-		for i, at := range comes {
-			tr.Jobs = append(tr.Jobs, job(i, at, rapid.IntRange(1, 20).Draw(rt, "runs"), 1, 1, ""))
-		}
-		want, err := run(t, tr, replay.Options{Rule: yardstick.Named("fifo")})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		got, err := run(t, tr, replay.Options{Config: config})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if diff := cmp.Diff(ticks(want), ticks(got)); diff != "" {
-			rt.Fatalf("jobs come, start and end (-fifo,+scheduler)\n%s", diff)
-		}
-	})
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be the same each time
+			tr := &trace.Trace{Nodes: nodes(1+random.IntN(3), 1+random.IntN(3))}
+			comes := make([]int, 30)
+			for i := range comes {
+				comes[i] = random.IntN(30)
+			}
+			slices.Sort(comes)
+			for i, at := range comes {
+				tr.Jobs = append(tr.Jobs, job(i, at, 1+random.IntN(20), 1, 1, ""))
+			}
+			want, err := run(t, tr, replay.Options{Rule: yardstick.Named("fifo")})
+			check(t, err)
+			got, err := run(t, tr, replay.Options{Config: config})
+			check(t, err)
+			if diff := cmp.Diff(ticks(want), ticks(got)); diff != "" {
+				t.Errorf("jobs come, start and end (-fifo,+scheduler)\n%s", diff)
+			}
+		})
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestGangsHoldNothingUntilTheyAreWhole: two nodes, a job holds one of them until 10, the gang needs both.
@@ -127,9 +129,7 @@ func TestGangsHoldNothingUntilTheyAreWhole(t *testing.T) {
 	t.Parallel()
 	tr := &trace.Trace{Nodes: nodes(2, 8), Jobs: []trace.Job{job(0, 0, 10, 1, 8, ""), job(1, 1, 5, 2, 8, ""), job(2, 2, 3, 1, 8, "")}}
 	h, err := run(t, tr, replay.Options{Config: configured(t, allocate)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if diff := cmp.Diff([][3]int{{0, 0, 10}, {1, 10, 15}, {2, 2, 5}}, ticks(h)); diff != "" {
 		t.Errorf("jobs come, start and end (-want,+got)\n%s", diff)
 	}
@@ -154,9 +154,7 @@ func TestAnEvictedJobComesBack(t *testing.T) {
 				Jobs: []trace.Job{job(0, 0, 30, 1, 8, "a"), job(1, 1, 29, 1, 8, "a"), job(2, 7, 10, 1, 8, "b")},
 			}
 			h, err := run(t, tr, replay.Options{Config: configured(t, reclaim), Checkpoint: tc.checkpoint})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if diff := cmp.Diff(tc.want, ticks(h)); diff != "" {
 				t.Errorf("jobs come, start and end (-want,+got)\n%s", diff)
 			}
@@ -175,9 +173,7 @@ func TestAPartitionedQueueBorrowsNothing(t *testing.T) {
 	}
 	for partitioned, want := range map[bool][][3]int{false: {{0, 0, 10}, {0, 0, 10}}, true: {{0, 0, 10}, {0, 10, 20}}} {
 		h, err := run(t, tr, replay.Options{Config: configured(t, allocate), Partitioned: partitioned})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if diff := cmp.Diff(want, ticks(h)); diff != "" {
 			t.Errorf("partitioned %t: jobs come, start and end (-want,+got)\n%s", partitioned, diff)
 		}
@@ -190,9 +186,7 @@ func TestAReplayEndsThoughAJobNeverFits(t *testing.T) {
 	tr := &trace.Trace{Nodes: nodes(1, 8), Jobs: []trace.Job{job(0, 0, 5, 2, 8, ""), job(1, 1, 5, 1, 8, "")}}
 	for name, o := range map[string]replay.Options{"scheduler": {Config: configured(t, allocate)}, "easy": {Rule: yardstick.Named("easy")}} {
 		h, err := run(t, tr, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if diff := cmp.Diff([][3]int{{0, -1, -1}, {1, 1, 6}}, ticks(h)); diff != "" {
 			t.Errorf("by %s jobs come, start and end (-want,+got)\n%s", name, diff)
 		}
@@ -209,9 +203,7 @@ func TestEqualInputGivesEqualOutput(t *testing.T) {
 	var histories []*history.History
 	for range 2 {
 		h, err := run(t, tr, replay.Options{Config: configured(t, reclaim)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		histories = append(histories, h)
 	}
 	if diff := cmp.Diff(histories[0], histories[1]); diff != "" {

@@ -46,7 +46,7 @@ func newScheduled(ctx context.Context, t *trace.Trace, o Options) (*scheduled, e
 		return nil, err
 	}
 	w := &scheduled{box: box, begin: o.Now, shapes: newShapes(t.Nodes, schedulerOf(o.Config)), actors: map[types.UID]*actor{}}
-	w.floor = newFloor(t, w.shapes)
+	w.floor = newFloor(t, w.shapes.cpuOf)
 	if err := box.Start(); err != nil {
 		box.Stop()
 		return nil, err

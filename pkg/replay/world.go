@@ -6,6 +6,7 @@ package replay
 import (
 	"time"
 
+	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 	"github.com/caldera-scheduler/caldera/pkg/replay/yardstick"
 )
@@ -29,6 +30,7 @@ type world interface {
 // ruled is a world in which a rule decides that sees GPUs alone.
 type ruled struct {
 	queue  *yardstick.Queue
+	floor  *floor
 	actors map[int]*actor
 	pods   int
 }
@@ -42,7 +44,7 @@ func newRuled(t *trace.Trace, rule *yardstick.Rule) *ruled {
 	for i, q := range t.Queues {
 		shares[i] = yardstick.Share{Pool: q.Name, Nodes: q.Nodes}
 	}
-	return &ruled{queue: rule.New(gpus, shares), actors: map[int]*actor{}}
+	return &ruled{queue: rule.New(gpus, shares), floor: newFloor(t, func(trace.Job) int64 { return 0 }), actors: map[int]*actor{}}
 }
 
 func (w *ruled) come(a *actor) error {
@@ -67,7 +69,17 @@ func (w *ruled) decide(now time.Duration) (whole, evicted []*actor, err error) {
 
 func (w *ruled) next() time.Duration { return -1 }
 
-func (w *ruled) fragmented() float64 { return 0 }
+// fragmented looks at GPUs alone. They are whole but for what is left of one.
+func (w *ruled) fragmented() float64 {
+	w.queue.Left(func(node, left int) {
+		m := &w.floor.nodes[node]
+		for i := range m.left {
+			m.left[i] = min(left, fragment.Whole)
+			left -= m.left[i]
+		}
+	})
+	return w.floor.fragmented()
+}
 
 func (w *ruled) bound() int { return w.pods }
 

@@ -18,25 +18,25 @@ const Bucket = time.Hour
 // History is what happened.
 type History struct {
 	// Jobs are the outcomes of the trace's jobs, in their order.
-	Jobs []Outcome `json:"jobs"`
+	Jobs []Outcome
 	// Hours are periods of Bucket from the beginning on.
-	Hours []Hour `json:"hours"`
+	Hours []Hour
 	// Queues are the names of the queues of Hour.Queues, GPUs how many the nodes have.
-	Queues []string `json:"queues"`
-	GPUs   int      `json:"gpus"`
+	Queues []string
+	GPUs   int
 	// End is when the last event was.
-	End time.Duration `json:"end"`
+	End time.Duration
 }
 
 // Outcome is what became of a job. Times are from the beginning of the replay; negative: never.
 type Outcome struct {
-	Submit time.Duration `json:"submit"`
+	Submit time.Duration
 	// Start is when the job was whole for the first time, End when it was done.
-	Start time.Duration `json:"start"`
-	End   time.Duration `json:"end"`
+	Start time.Duration
+	End   time.Duration
 	// Evictions is how often it was evicted; Lost are the GPU seconds of work that it had to do again.
-	Evictions int     `json:"evictions,omitempty"`
-	Lost      float64 `json:"lost,omitempty"`
+	Evictions int
+	Lost      float64
 }
 
 // never is the time of what did not happen.

@@ -21,21 +21,20 @@ import (
 // Run is one replay of a trace.
 type Run struct {
 	// Name says by what it was decided.
-	Name string `json:"name"`
+	Name string
 	// Figures are those of the history.
-	Figures figures.Figures  `json:"figures"`
-	History *history.History `json:"history"`
+	Figures figures.Figures
+	History *history.History
 }
 
 // Report is several replays of one trace.
 type Report struct {
 	// Scenario names what was played, About is what it is for.
-	Scenario string `json:"scenario"`
-	About    string `json:"about,omitempty"`
-	Nodes    int    `json:"nodes"`
-	GPUs     int    `json:"gpus"`
-	Jobs     int    `json:"jobs"`
-	Runs     []Run  `json:"runs"`
+	Scenario string
+	About    string
+	// Nodes, GPUs and Jobs are how many there are.
+	Nodes, GPUs, Jobs int
+	Runs              []Run
 	// trace is what was played.
 	trace *trace.Trace
 }
@@ -81,18 +80,34 @@ func Write(out io.Writer, format string, r *Report) error {
 	return fmt.Errorf("output %q is not known: use one of %s", format, strings.Join(Formats(), ", "))
 }
 
-// JSON writes the figures and the series, but not what became of each job.
+// document is a report in JSON.
+type document struct {
+	Scenario string        `json:"scenario"`
+	About    string        `json:"about,omitempty"`
+	Nodes    int           `json:"nodes"`
+	GPUs     int           `json:"gpus"`
+	Jobs     int           `json:"jobs"`
+	Runs     []documentRun `json:"runs"`
+}
+
+// documentRun is a replay in JSON.
+type documentRun struct {
+	Name    string          `json:"name"`
+	Figures figures.Figures `json:"figures"`
+	// Queues are the names of the queues of each hour.
+	Queues []string       `json:"queues"`
+	Hours  []history.Hour `json:"hours"`
+}
+
+// JSON writes the figures and the series, but not what became of each job. Times are in seconds.
 func JSON(out io.Writer, r *Report) error {
-	short := *r
-	short.Runs = make([]Run, len(r.Runs))
-	for i, run := range r.Runs {
-		h := *run.History
-		h.Jobs = nil
-		short.Runs[i] = Run{Name: run.Name, Figures: run.Figures, History: &h}
+	d := document{Scenario: r.Scenario, About: r.About, Nodes: r.Nodes, GPUs: r.GPUs, Jobs: r.Jobs, Runs: []documentRun{}}
+	for _, run := range r.Runs {
+		d.Runs = append(d.Runs, documentRun{Name: run.Name, Figures: run.Figures, Queues: run.History.Queues, Hours: run.History.Hours})
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(short); err != nil {
+	if err := encoder.Encode(d); err != nil {
 		return fmt.Errorf("writing a report: %w", err)
 	}
 	return nil

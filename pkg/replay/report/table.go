@@ -6,6 +6,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func (r *Report) sections() []section {
 			{"fragmented", func(f figures.Figures) string { return percent(f.Fragmented) }},
 			{"makespan", func(f figures.Figures) string { return span(f.Makespan) }},
 		}},
-		{"WAIT", append(spread("", func(f figures.Figures) figures.Distribution { return f.Wait }),
+		{"WAIT", append(spread(func(f figures.Figures) figures.Distribution { return f.Wait }),
 			row{"never started", func(f figures.Figures) string { return fmt.Sprint(f.Unstarted) }},
 			row{"overtaken jobs", func(f figures.Figures) string { return fmt.Sprint(f.Overtook.Jobs) }},
 			row{"overtaken by, at most", func(f figures.Figures) string { return span(f.Overtook.Most) }},
@@ -52,7 +53,7 @@ func (r *Report) sections() []section {
 			{"mean by hour", func(f figures.Figures) string { return index(f.Fairness.Mean) }},
 			{"least by hour", func(f figures.Figures) string { return index(f.Fairness.Least) }},
 			{"hours below 0.9", func(f figures.Figures) string { return fmt.Sprintf("%d of %d", f.Fairness.Unfair, f.Fairness.Hours) }},
-			{"least by week", func(f figures.Figures) string { return index(least(f.Fairness.Weeks)) }},
+			{"least by week", func(f figures.Figures) string { return weekly(f.Fairness.Weeks) }},
 			{"longest below half of due", func(f figures.Figures) string { return span(f.Fairness.Starved) }},
 		}},
 		{"EVICTIONS", []row{
@@ -65,7 +66,7 @@ func (r *Report) sections() []section {
 	for _, name := range r.classes() {
 		all = append(all, section{"WAIT, " + strings.ToUpper(name[:1]) + name[1:], append([]row{{"jobs", func(f figures.Figures) string {
 			return fmt.Sprint(classOf(f, name).Jobs)
-		}}}, spread("", func(f figures.Figures) figures.Distribution { return classOf(f, name).Wait })...)})
+		}}}, spread(func(f figures.Figures) figures.Distribution { return classOf(f, name).Wait })...)})
 	}
 	return all
 }
@@ -95,13 +96,13 @@ func classOf(f figures.Figures, name string) figures.Class {
 }
 
 // spread are the rows of a distribution of times.
-func spread(prefix string, of func(figures.Figures) figures.Distribution) []row {
+func spread(of func(figures.Figures) figures.Distribution) []row {
 	return []row{
-		{prefix + "mean", func(f figures.Figures) string { return span(of(f).Mean) }},
-		{prefix + "p50", func(f figures.Figures) string { return span(of(f).P50) }},
-		{prefix + "p95", func(f figures.Figures) string { return span(of(f).P95) }},
-		{prefix + "p99", func(f figures.Figures) string { return span(of(f).P99) }},
-		{prefix + "most", func(f figures.Figures) string { return span(of(f).Max) }},
+		{"mean", func(f figures.Figures) string { return span(of(f).Mean) }},
+		{"p50", func(f figures.Figures) string { return span(of(f).P50) }},
+		{"p95", func(f figures.Figures) string { return span(of(f).P95) }},
+		{"p99", func(f figures.Figures) string { return span(of(f).P99) }},
+		{"most", func(f figures.Figures) string { return span(of(f).Max) }},
 	}
 }
 
@@ -149,16 +150,12 @@ func ratio(x float64) string { return fmt.Sprintf("%.2f", x) }
 
 func index(x float64) string { return fmt.Sprintf("%.3f", x) }
 
-// least is the least of some values; 0 without any.
-func least(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
+// weekly is the least index of some weeks.
+func weekly(indices []float64) string {
+	if len(indices) == 0 {
+		return "-"
 	}
-	least := values[0]
-	for _, v := range values {
-		least = min(least, v)
-	}
-	return least
+	return index(slices.Min(indices))
 }
 
 // span is a time as people say it: two units at most.

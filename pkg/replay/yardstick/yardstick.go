@@ -60,8 +60,11 @@ type Job struct {
 	Duration time.Duration
 }
 
-// Pool is nodes that jobs share: what is left on each of them, in thousandths of a GPU.
+// pool is nodes that jobs share.
 type pool struct {
+	// first is the number of the first node; they are in a row.
+	first int
+	// left is what is left on each, in thousandths of a GPU.
 	left []int
 	// total is the sum of left.
 	total   int
@@ -91,13 +94,14 @@ const everybody = ""
 func (r *Rule) New(gpus []int, own []Share) *Queue {
 	q := &Queue{rule: r, pools: map[string]*pool{}, runs: map[int]*run{}}
 	if !r.static {
-		q.add(everybody, gpus)
+		q.add(everybody, 0, gpus)
 		return q
 	}
+	first := 0
 	for _, share := range own {
-		n := min(share.Nodes, len(gpus))
-		q.add(share.Pool, gpus[:n])
-		gpus = gpus[n:]
+		n := min(share.Nodes, len(gpus)-first)
+		q.add(share.Pool, first, gpus[first:first+n])
+		first += n
 	}
 	return q
 }
@@ -108,8 +112,8 @@ type Share struct {
 	Nodes int
 }
 
-func (q *Queue) add(name string, gpus []int) *pool {
-	p := &pool{left: slices.Clone(gpus)}
+func (q *Queue) add(name string, first int, gpus []int) *pool {
+	p := &pool{first: first, left: slices.Clone(gpus)}
 	for _, g := range gpus {
 		p.total += g
 	}
@@ -126,7 +130,16 @@ func (q *Queue) poolOf(j *Job) *pool {
 	if p := q.pools[name]; p != nil {
 		return p
 	}
-	return q.add(name, nil)
+	return q.add(name, 0, nil)
+}
+
+// Left calls see with each node that jobs may use, and with what is left there, in thousandths of a GPU.
+func (q *Queue) Left(see func(node, left int)) {
+	for _, p := range q.pools {
+		for i, left := range p.left {
+			see(p.first+i, left)
+		}
+	}
 }
 
 // Come has a job wait.
