@@ -28,8 +28,6 @@ type player struct {
 	ends *heap.Heap[*actor]
 	// again are jobs that were evicted. They leave at the next tick, and come back.
 	again []*actor
-	// told is when it was last told how far the replay is.
-	told time.Time
 }
 
 // actor is a job that has come.
@@ -197,15 +195,11 @@ func (p *player) evict(a *actor) {
 	p.again = append(p.again, a)
 }
 
-// tellEvery is how often it is told how far the replay is.
-const tellEvery = 200 * time.Millisecond
-
 // tell tells how far the replay is.
 func (p *player) tell() {
-	if p.options.Progress == nil || time.Since(p.told) < tellEvery {
+	if p.options.Progress == nil {
 		return
 	}
-	p.told = time.Now()
 	waiting := p.recorder.Waiting()
 	p.options.Progress(Progress{
 		Now: p.now, Last: p.trace.Last(), Jobs: len(p.trace.Jobs), Came: p.came, Waiting: waiting, Done: p.came - waiting - p.ends.Len(),

@@ -38,7 +38,7 @@ type Options struct {
 	Partitioned bool
 	// Now is when the replay begins.
 	Now time.Time
-	// Progress, if not nil, is told how far the replay is, several times a second.
+	// Progress, if not nil, is told at each tick how far the replay is.
 	Progress func(Progress)
 }
 
@@ -56,16 +56,14 @@ type Progress struct {
 // Result is what a replay came to.
 type Result struct {
 	*history.History
-	// Cost is what it took to play.
+	// Cost is how much there was to play.
 	Cost Cost
 }
 
-// Cost is what it took to play a trace.
+// Cost is how much there was to play.
 type Cost struct {
 	// Ticks at which something happened, and pods that were bound.
 	Ticks, Bound int
-	// Wall is the time it took on this machine.
-	Wall time.Duration
 }
 
 // Run plays a trace. It ends when all jobs are done, or when nothing runs and nobody comes any more: the jobs that wait then never start.
@@ -76,7 +74,6 @@ func Run(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
 	if o.Tick < 0 || o.Checkpoint < 0 {
 		return nil, errors.New("playing a trace: tick and checkpoint are times of 0s or more")
 	}
-	began := time.Now()
 	p, err := newPlayer(ctx, t, o)
 	if err != nil {
 		return nil, fmt.Errorf("playing a trace: %w", err)
@@ -85,5 +82,5 @@ func Run(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
 	if err := p.play(); err != nil {
 		return nil, fmt.Errorf("playing a trace, at %s: %w", p.now, err)
 	}
-	return &Result{History: p.recorder.Done(), Cost: Cost{Ticks: p.ticks, Bound: p.world.bound(), Wall: time.Since(began)}}, nil
+	return &Result{History: p.recorder.Done(), Cost: Cost{Ticks: p.ticks, Bound: p.world.bound()}}, nil
 }

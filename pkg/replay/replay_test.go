@@ -96,6 +96,7 @@ func TestJobsOfOneGPUStartInOrder(t *testing.T) {
 	config := configured(t, allocate)
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be the same each time
 			tr := &trace.Trace{Nodes: nodes(1+random.IntN(3), 1+random.IntN(3))}
 			comes := make([]int, 30)
@@ -215,6 +216,17 @@ func TestEqualInputGivesEqualOutput(t *testing.T) {
 	}
 	if evicted == 0 {
 		t.Error("nobody was evicted: the test is to be of evictions, too")
+	}
+}
+
+func TestPartsOfGPUsAreRefused(t *testing.T) {
+	t.Parallel()
+	half := job(7, 0, 5, 1, 1, "")
+	half.MilliGPU = 500
+	_, err := run(t, &trace.Trace{Nodes: nodes(1, 8), Jobs: []trace.Job{half}}, replay.Options{Config: configured(t, allocate)})
+	const want = "playing a trace: job 7 asks for 500 thousandths of a GPU: only whole GPUs can be played, leave such jobs out"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

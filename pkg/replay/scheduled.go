@@ -15,6 +15,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/sandbox"
@@ -37,6 +38,11 @@ type scheduled struct {
 var groups = volcano.SchemeGroupVersion.WithResource("podgroups")
 
 func newScheduled(ctx context.Context, t *trace.Trace, o Options) (*scheduled, error) {
+	for _, j := range t.Jobs {
+		if j.GPUs > 0 && j.MilliGPU < fragment.Whole {
+			return nil, fmt.Errorf("job %d asks for %d thousandths of a GPU: only whole GPUs can be played, leave such jobs out", j.ID, j.MilliGPU)
+		}
+	}
 	objects, err := objectsOf(t, o)
 	if err != nil {
 		return nil, err

@@ -114,6 +114,7 @@ func (f *flags) run(cmd *cobra.Command, file string) error {
 	r := report.New(name, s.About, t)
 	for _, d := range deciders {
 		progress.name = d.name
+		began := time.Now()
 		result, err := replay.Run(klog.NewContext(cmd.Context(), logger), t, replay.Options{
 			Config: d.config, Rule: d.rule, Tick: cmp.Or(f.tick, s.Tick.Duration), Checkpoint: f.checkpoint, Partitioned: s.Partitioned || f.partition, Now: begin, Progress: progress.show,
 		})
@@ -121,9 +122,9 @@ func (f *flags) run(cmd *cobra.Command, file string) error {
 			return fmt.Errorf("by %s: %w", d.name, err)
 		}
 		progress.clear()
-		c := result.Cost
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d pods bound in %d ticks, %s; %.2f ms a job\n", d.name, c.Bound, c.Ticks, c.Wall.Round(100*time.Millisecond),
-			c.Wall.Seconds()*1000/float64(len(t.Jobs)))
+		took := time.Since(began)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d pods bound in %d ticks, %s; %.2f ms a job\n", d.name, result.Cost.Bound, result.Cost.Ticks,
+			took.Round(100*time.Millisecond), took.Seconds()*1000/float64(len(t.Jobs)))
 		r.Add(d.name, result.History)
 	}
 	return report.Write(cmd.OutOrStdout(), f.output, r)
@@ -216,8 +217,11 @@ func read(file string) (*schedulerconfig.KubeSchedulerConfiguration, error) {
 // eraseLine returns the cursor to the beginning of the line and erases it.
 const eraseLine = "\r\x1b[K"
 
-// quietly is how often it is said elsewhere than on a terminal how far a replay is.
-const quietly = 10 * time.Second
+// How often it is said how far a replay is, on a terminal and elsewhere.
+const (
+	lively  = 200 * time.Millisecond
+	quietly = 10 * time.Second
+)
 
 // progress says how far a replay is: on a terminal in a line that changes, elsewhere in a line now and then.
 type progress struct {
@@ -238,10 +242,10 @@ func (p *progress) show(at replay.Progress) {
 	line := fmt.Sprintf("%s: day %.1f of %.1f, %d of %d jobs came, %d wait, %d are done",
 		p.name, at.Now.Hours()/24, at.Last.Hours()/24, at.Came, at.Jobs, at.Waiting, at.Done)
 	switch {
-	case p.terminal:
+	case p.terminal && time.Since(p.last) >= lively:
 		fmt.Fprint(p.out, eraseLine+line)
-		p.drawn = true
-	case time.Since(p.last) >= quietly:
+		p.drawn, p.last = true, time.Now()
+	case !p.terminal && time.Since(p.last) >= quietly:
 		fmt.Fprintln(p.out, line)
 		p.last = time.Now()
 	}

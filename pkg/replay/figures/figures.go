@@ -6,6 +6,7 @@
 package figures
 
 import (
+	"slices"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/replay/history"
@@ -132,10 +133,10 @@ func classes() []*tally {
 	between := func(name string, least, most float64) *tally {
 		return &tally{name: name, has: func(j trace.Job) bool { return j.AllGPUs() >= least && j.AllGPUs() <= most }}
 	}
-	const any = 1e9
+	const unbounded = 1e9
 	return []*tally{
 		between("no GPU", 0, 0), between("part of a GPU", 0.001, 0.999), between("1 GPU", 1, 1), between("2 to 4 GPUs", 1.001, 4), between("5 to 8 GPUs", 4.001, 8),
-		between("9 to 32 GPUs", 8.001, 32), between("33 to 128 GPUs", 32.001, 128), between("more GPUs", 128.001, any),
+		between("9 to 32 GPUs", 8.001, 32), between("33 to 128 GPUs", 32.001, 128), between("more GPUs", 128.001, unbounded),
 		{name: "single pods", has: func(j trace.Job) bool { return j.Workers == 1 }},
 		{name: "gangs", has: func(j trace.Job) bool { return j.Workers > 1 }},
 	}
@@ -199,8 +200,8 @@ func overtaking(t *trace.Trace, h *history.History, from time.Duration) Overtaki
 	// first is the earliest start of those that came later, walking back.
 	first := map[kind]time.Duration{}
 	sum := time.Duration(0)
-	for i := len(t.Jobs) - 1; i >= 0; i-- {
-		j, outcome := t.Jobs[i], h.Jobs[i]
+	for i, j := range slices.Backward(t.Jobs) {
+		outcome := h.Jobs[i]
 		if !outcome.Started() {
 			continue
 		}

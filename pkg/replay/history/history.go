@@ -193,7 +193,7 @@ func (r *Recorder) End(job int) {
 }
 
 // Runs reports whether a job is whole, and since when.
-func (r *Recorder) Runs(job int) (since time.Duration, runs_ bool) {
+func (r *Recorder) Runs(job int) (since time.Duration, whole bool) {
 	p := r.jobs[job]
 	return p.since, p.stage == runs
 }
@@ -210,7 +210,7 @@ func (r *Recorder) hold(job int, sign float64) {
 }
 
 // wait has a job wait, or not any more.
-func (r *Recorder) wait(job int, sign int) {
+func (r *Recorder) wait(job, sign int) {
 	gpus := r.trace.Jobs[job].AllGPUs()
 	r.waiting += float64(sign) * gpus
 	r.queueOf(job).waiting += float64(sign) * gpus

@@ -25,15 +25,19 @@ func ReadJobs(file string) ([]Job, error) {
 		if cores := t.optional("cpus_per_worker"); cores >= 0 {
 			j.MilliCPU = 1000 * cores
 		}
-		for column, value := range map[string]int{"workers": j.Workers, "gpus_per_worker": j.GPUs} {
-			if value > most {
-				t.refuse(column, fmt.Sprintf("write %d at most", most))
-			}
-		}
+		t.bound("workers", j.Workers)
+		t.bound("gpus_per_worker", j.GPUs)
 		jobs = append(jobs, j)
 	})
 	sortJobs(jobs)
 	return jobs, err
+}
+
+// bound refuses a number that cannot be meant.
+func (t *table) bound(column string, value int) {
+	if value > most {
+		t.refuse(column, fmt.Sprintf("write %d at most", most))
+	}
 }
 
 // seconds is a time in whole seconds of at least so many.
@@ -82,8 +86,7 @@ func ReadPods(file string) ([]Job, error) {
 			ID: len(jobs), Workers: 1, MilliCPU: t.number("cpu_milli", 0), MemoryMiB: t.number("memory_mib", 0),
 			GPUs: int(t.number("num_gpu", 0)), MilliGPU: int(t.number("gpu_milli", 0)),
 		}
-		switch {
-		case j.MilliGPU > 1000 || j.GPUs > 1 && j.MilliGPU != 1000 || j.GPUs == 1 && j.MilliGPU == 0:
+		if j.MilliGPU > 1000 || j.GPUs > 1 && j.MilliGPU != 1000 || j.GPUs == 1 && j.MilliGPU == 0 {
 			t.refuse("gpu_milli", "write 1 to 1000, and 1000 for more than one GPU")
 		}
 		if models := t.text("gpu_spec"); models != "" {

@@ -129,7 +129,8 @@ func (s *Scenario) Trace() (*Trace, error) {
 		}
 		t.Compress(s.Load / load)
 	}
-	return t, t.Divide(s.Gangs)
+	err := t.Divide(s.Gangs)
+	return t, err
 }
 
 // name adds the queues that jobs name and no file has. They are due nothing.
