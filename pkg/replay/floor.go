@@ -6,7 +6,10 @@ package replay
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/deviceshare/card"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 )
 
@@ -18,8 +21,11 @@ type floor struct {
 	nodes []machine
 	// index are the nodes by name.
 	index map[string]int
-	// held are the nodes of each job's pods.
-	held map[*actor][]int
+	// held is what each job's pods hold.
+	held map[*actor][]holding
+	// lost is the sum of what is lost on the nodes that did not change since; changed are the others.
+	lost    float64
+	changed map[int]bool
 }
 
 // machine is what is left on a node.
@@ -28,20 +34,33 @@ type machine struct {
 	// left is what is left of each GPU.
 	left  []int
 	model string
+	// lost is what the average pod could not use of that.
+	lost float64
+}
+
+// holding is what a pod holds of a node: so much of some GPUs.
+type holding struct {
+	node, milli int
+	gpus        []int
 }
 
 func newFloor(t *trace.Trace, cpuOf func(trace.Job) int64) *floor {
-	f := &floor{cpuOf: cpuOf, index: map[string]int{}, held: map[*actor][]int{}}
-	for _, n := range t.Nodes {
-		f.index[n.Name] = len(f.nodes)
+	f := &floor{cpuOf: cpuOf, index: map[string]int{}, held: map[*actor][]holding{}, changed: map[int]bool{}}
+	for i, n := range t.Nodes {
+		f.index[n.Name] = i
+		f.changed[i] = true
 		m := machine{milliCPU: n.MilliCPU, model: n.Model, left: make([]int, n.GPUs)}
-		for i := range m.left {
-			m.left[i] = fragment.Whole
+		for g := range m.left {
+			m.left[g] = fragment.Whole
 		}
 		f.nodes = append(f.nodes, m)
 	}
+	usual := t.Usual
+	if usual == nil {
+		usual = t.Jobs
+	}
 	counts := map[fragment.Demand]int{}
-	for _, j := range t.Jobs {
+	for _, j := range usual {
 		counts[f.demand(j)] += j.Workers
 	}
 	f.kinds = fragment.KindsOf(counts)
@@ -57,61 +76,74 @@ func (f *floor) demand(j trace.Job) fragment.Demand {
 	return d
 }
 
-// take notes that a pod of a job is on a node. Whole GPUs are alike.
-func (f *floor) take(a *actor, node string) {
-	i, ok := f.index[node]
+// take notes that a pod of a job is on a node.
+func (f *floor) take(a *actor, pod *corev1.Pod) {
+	i, ok := f.index[pod.Spec.NodeName]
 	if !ok {
 		return
 	}
-	f.held[a] = append(f.held[a], i)
-	f.change(i, a, -1)
+	h := holding{node: i, milli: a.MilliGPU, gpus: f.cards(pod)}
+	if h.gpus == nil {
+		h.gpus = f.nodes[i].whole(a.GPUs)
+	}
+	f.held[a] = append(f.held[a], h)
+	f.change(a, h, -1)
+}
+
+// cards are the GPUs that a pod was told to use; nil where it was told nothing.
+func (f *floor) cards(pod *corev1.Pod) []int {
+	assigned, ok := card.VGPU{}.Recorded(pod, pod.Spec.NodeName)
+	if !ok {
+		return nil
+	}
+	var gpus []int
+	for _, container := range assigned {
+		for _, slice := range container {
+			if g, ok := cardNumber(slice.Card); ok {
+				gpus = append(gpus, g)
+			}
+		}
+	}
+	return gpus
+}
+
+// whole are so many GPUs of which nothing is taken. They are alike.
+func (m *machine) whole(n int) []int {
+	var gpus []int
+	for g, left := range m.left {
+		if len(gpus) < n && left == fragment.Whole {
+			gpus = append(gpus, g)
+		}
+	}
+	return gpus
 }
 
 // give notes that a job left its nodes.
 func (f *floor) give(a *actor) {
-	for _, i := range f.held[a] {
-		f.change(i, a, 1)
+	for _, h := range f.held[a] {
+		f.change(a, h, 1)
 	}
 	delete(f.held, a)
 }
 
-// change moves the GPUs of a pod: from those that are whole to those that are gone, or back.
-func (f *floor) change(node int, a *actor, sign int) {
-	m := &f.nodes[node]
+// change adds to what is left on a node, or takes from it.
+func (f *floor) change(a *actor, h holding, sign int) {
+	m := &f.nodes[h.node]
 	m.milliCPU += int64(sign) * f.cpuOf(a.Job)
-	is := fragment.Whole
-	if sign > 0 {
-		is = 0
+	for _, g := range h.gpus {
+		m.left[g] += sign * h.milli
 	}
-	for i, moved := 0, 0; i < len(m.left) && moved < a.GPUs; i++ {
-		if m.left[i] == is {
-			m.left[i] = fragment.Whole - is
-			moved++
-		}
-	}
+	f.changed[h.node] = true
 }
 
 // fragmented is what the average pod could not use, in GPUs.
 func (f *floor) fragmented() float64 {
-	sum := 0.0
-	for _, m := range f.nodes {
-		sum += f.kinds.Lost(m.milliCPU, m.left, m.model)
+	for i := range f.changed {
+		m := &f.nodes[i]
+		f.lost -= m.lost
+		m.lost = f.kinds.Lost(m.milliCPU, m.left, m.model)
+		f.lost += m.lost
 	}
-	return sum / fragment.Whole
-}
-
-// cpuOf is the CPU of a pod of a job, in thousandths of a core.
-func (s *shapes) cpuOf(j trace.Job) int64 {
-	if j.MilliCPU >= 0 {
-		return j.MilliCPU
-	}
-	return max(withoutGPU, int64(s.milliCPU*float64(j.GPUs)))
-}
-
-// memoryOf is its memory in MiB.
-func (s *shapes) memoryOf(j trace.Job) int64 {
-	if j.MemoryMiB >= 0 {
-		return j.MemoryMiB
-	}
-	return max(withoutGPU, int64(s.memoryMiB*float64(j.GPUs)))
+	clear(f.changed)
+	return f.lost / fragment.Whole
 }

@@ -4,6 +4,9 @@
 package replay
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
@@ -27,6 +32,14 @@ const (
 	podsOfNode = 1001
 	// modelLabel is the label of nodes with the model of their GPUs.
 	modelLabel = "nvidia.com/gpu.product"
+
+	// Where jobs ask for parts of GPUs, these are cards that the plugin DeviceShare gives out in its mode VGPU.
+	cardNumbers  corev1.ResourceName = "volcano.sh/vgpu-number"
+	cardMemory   corev1.ResourceName = "volcano.sh/vgpu-memory"
+	cardCores    corev1.ResourceName = "volcano.sh/vgpu-cores"
+	cardRegister                     = "volcano.sh/node-vgpu-register"
+	// cardShares is how many pods may share a card, and how its cores are counted.
+	cardShares = 100
 )
 
 // objectsOf are the nodes and queues of a trace.
@@ -36,10 +49,11 @@ func objectsOf(t *trace.Trace, o Options) ([]scenario.Object, error) {
 		objects = append(objects, scenario.Sourced{Object: o, Source: where})
 	}
 	add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, "the replay")
+	shares := t.Shares()
 	for _, n := range t.Nodes {
-		add(nodeOf(n), "node "+n.Name)
+		add(nodeOf(n, shares), "node "+n.Name)
 	}
-	machine := resourcesOf(largest(t.Nodes))
+	machine := resourcesOf(largest(t.Nodes), shares)
 	for _, q := range t.Queues {
 		add(queueOf(q, machine, o.Partitioned), "queue "+q.Name)
 	}
@@ -57,8 +71,8 @@ func largest(nodes []trace.Node) trace.Node {
 	return most
 }
 
-func nodeOf(n trace.Node) *corev1.Node {
-	resources := resourcesOf(n)
+func nodeOf(n trace.Node, shares bool) *corev1.Node {
+	resources := resourcesOf(n, shares)
 	resources[corev1.ResourcePods] = *resource.NewQuantity(podsOfNode, resource.DecimalSI)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{}},
@@ -67,23 +81,48 @@ func nodeOf(n trace.Node) *corev1.Node {
 	if n.Model != "" {
 		node.Labels[modelLabel] = n.Model
 	}
+	if shares && n.GPUs > 0 {
+		var cards strings.Builder
+		for i := range n.GPUs {
+			fmt.Fprintf(&cards, "%s,%d,%d,%s,true,hami-core:", cardID(i), cardShares, fragment.Whole, cmp.Or(n.Model, "unknown"))
+		}
+		node.Annotations = map[string]string{cardRegister: cards.String()}
+	}
 	return node
 }
 
-// resourcesOf are what a node has but for the number of pods.
-func resourcesOf(n trace.Node) corev1.ResourceList {
-	return amounts(n.MilliCPU, n.MemoryMiB, n.GPUs)
+// cardPrefix begins the ID of a card. Its number on the node follows.
+const cardPrefix = "GPU-"
+
+func cardID(i int) string { return cardPrefix + strconv.Itoa(i) }
+
+// cardNumber is the number of a card on its node.
+func cardNumber(id string) (int, bool) {
+	digits, ok := strings.CutPrefix(id, cardPrefix)
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil
 }
 
-func amounts(milliCPU, memoryMiB int64, gpus int) corev1.ResourceList {
-	list := corev1.ResourceList{
+// resourcesOf are what a node has but for the number of pods.
+func resourcesOf(n trace.Node, shares bool) corev1.ResourceList {
+	list := amounts(n.MilliCPU, n.MemoryMiB)
+	switch {
+	case n.GPUs == 0:
+	case shares:
+		list[cardNumbers], list[cardCores], list[cardMemory] = whole(n.GPUs*cardShares), whole(n.GPUs*cardShares), whole(n.GPUs*fragment.Whole)
+	default:
+		list[gpuResource] = whole(n.GPUs)
+	}
+	return list
+}
+
+func whole(n int) resource.Quantity { return *resource.NewQuantity(int64(n), resource.DecimalSI) }
+
+func amounts(milliCPU, memoryMiB int64) corev1.ResourceList {
+	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(milliCPU, resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(memoryMiB<<20, resource.BinarySI),
 	}
-	if gpus > 0 {
-		list[gpuResource] = *resource.NewQuantity(int64(gpus), resource.DecimalSI)
-	}
-	return list
 }
 
 // queueOf is a queue that is due so many machines; partitioned: and may have no more.
@@ -133,7 +172,7 @@ func (a attempt) group(j trace.Job) *volcano.PodGroup {
 // shape is what makes pods equal but for their names.
 type shape struct {
 	milliCPU, memoryMiB int64
-	gpus                int
+	gpus, milliGPU      int
 	models              string
 }
 
@@ -143,6 +182,8 @@ type shapes struct {
 	// milliCPU and memoryMiB are what a pod gets for each GPU if the trace gives it none.
 	milliCPU, memoryMiB float64
 	scheduler           string
+	// shares: jobs ask for parts of GPUs.
+	shares bool
 }
 
 // usable is how much of a node's CPU and memory goes to pods that the trace gives none, by their GPUs. The node is the one with the least for each
@@ -152,10 +193,10 @@ const usable = 0.9
 // withoutGPU is the CPU of a pod that asks for nothing in its trace, and memory in MiB.
 const withoutGPU = 100
 
-func newShapes(nodes []trace.Node, scheduler string) *shapes {
-	s := &shapes{pods: map[shape]*corev1.Pod{}, scheduler: scheduler}
+func newShapes(t *trace.Trace, scheduler string) *shapes {
+	s := &shapes{pods: map[shape]*corev1.Pod{}, scheduler: scheduler, shares: t.Shares()}
 	first := true
-	for _, n := range nodes {
+	for _, n := range t.Nodes {
 		if n.GPUs == 0 {
 			continue
 		}
@@ -170,23 +211,26 @@ func newShapes(nodes []trace.Node, scheduler string) *shapes {
 
 // of returns a pod of a job with all defaults and without a name, which is not to be changed.
 func (s *shapes) of(j trace.Job) (*corev1.Pod, error) {
-	key := shape{milliCPU: s.cpuOf(j), memoryMiB: s.memoryOf(j), gpus: j.GPUs, models: strings.Join(j.Models, "|")}
+	key := shape{milliCPU: s.cpuOf(j), memoryMiB: s.memoryOf(j), gpus: j.GPUs, milliGPU: j.MilliGPU, models: strings.Join(j.Models, "|")}
 	if p, ok := s.pods[key]; ok {
 		return p, nil
 	}
+	asks := s.asks(key)
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "template"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "template", Annotations: map[string]string{}},
 		Spec: corev1.PodSpec{
 			SchedulerName: s.scheduler,
 			Containers: []corev1.Container{{
 				Name: "worker", Image: "none",
-				Resources: corev1.ResourceRequirements{
-					Requests: amounts(key.milliCPU, key.memoryMiB, key.gpus), Limits: amounts(key.milliCPU, key.memoryMiB, key.gpus),
-				},
+				Resources: corev1.ResourceRequirements{Requests: asks, Limits: asks},
 			}},
 		},
 	}
-	if len(j.Models) > 0 {
+	switch {
+	case len(j.Models) == 0:
+	case s.shares:
+		p.Annotations[model.GPUTypeAnnotation] = strings.Join(j.Models, ",")
+	default:
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: modelLabel, Operator: corev1.NodeSelectorOpIn, Values: j.Models}},
@@ -200,13 +244,43 @@ func (s *shapes) of(j trace.Job) (*corev1.Pod, error) {
 	return p, nil
 }
 
+// asks is what a pod of a shape asks for.
+func (s *shapes) asks(k shape) corev1.ResourceList {
+	list := amounts(k.milliCPU, k.memoryMiB)
+	switch {
+	case k.gpus == 0:
+	case s.shares:
+		// Cores, which a pod gets all of only on a card that it has alone, are in percent; memory is in thousandths of a card.
+		list[cardNumbers], list[cardCores], list[cardMemory] = whole(k.gpus), whole(k.milliGPU*cardShares/fragment.Whole), whole(k.milliGPU)
+	default:
+		list[gpuResource] = whole(k.gpus)
+	}
+	return list
+}
+
 // podOf makes a pod of an attempt from one of its shape.
 func (a attempt) podOf(like *corev1.Pod, i int) *corev1.Pod {
 	p := *like
-	p.ObjectMeta = metav1.ObjectMeta{
-		Namespace: namespace, Name: a.pod(i), UID: types.UID(a.pod(i)),
-		// Where evictions are on, everybody may be evicted.
-		Annotations: map[string]string{volcano.KubeGroupNameAnnotationKey: a.name(), volcano.PodPreemptable: "true"},
-	}
+	annotations := maps.Clone(like.Annotations)
+	annotations[volcano.KubeGroupNameAnnotationKey] = a.name()
+	// Where evictions are on, everybody may be evicted.
+	annotations[volcano.PodPreemptable] = "true"
+	p.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: a.pod(i), UID: types.UID(a.pod(i)), Annotations: annotations}
 	return &p
+}
+
+// cpuOf is the CPU of a pod of a job, in thousandths of a core.
+func (s *shapes) cpuOf(j trace.Job) int64 {
+	if j.MilliCPU >= 0 {
+		return j.MilliCPU
+	}
+	return max(withoutGPU, int64(s.milliCPU*float64(j.GPUs)))
+}
+
+// memoryOf is its memory in MiB.
+func (s *shapes) memoryOf(j trace.Job) int64 {
+	if j.MemoryMiB >= 0 {
+		return j.MemoryMiB
+	}
+	return max(withoutGPU, int64(s.memoryMiB*float64(j.GPUs)))
 }

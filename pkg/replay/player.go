@@ -6,6 +6,7 @@ package replay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/heap"
@@ -26,6 +27,8 @@ type player struct {
 	came int
 	// ends are the jobs that run, the next one to be done first.
 	ends *heap.Heap[*actor]
+	// fresh are the jobs of this tick, where jobs come once.
+	fresh []*actor
 	// again are jobs that were evicted. They leave at the next tick, and come back.
 	again []*actor
 }
@@ -133,10 +136,11 @@ func (p *player) tick() error {
 	}
 	for _, a := range whole {
 		p.recorder.Start(a.job)
-		a.ends = p.now + a.left
-		p.ends.Put(a)
+		if a.ends = p.now + a.left; a.Duration > 0 {
+			p.ends.Put(a)
+		}
 	}
-	return err
+	return errors.Join(err, p.forget())
 }
 
 // finish has the jobs leave that are done.
@@ -171,10 +175,27 @@ func (p *player) submit() error {
 	for ; p.came < len(p.trace.Jobs) && p.trace.Jobs[p.came].Submit <= p.now; p.came++ {
 		p.recorder.Come(p.came)
 		job := p.trace.Jobs[p.came]
-		if err := p.world.come(&actor{attempt: attempt{job: p.came}, Job: job, left: job.Duration, position: -1}); err != nil {
+		a := &actor{attempt: attempt{job: p.came}, Job: job, left: job.Duration, position: -1}
+		if err := p.world.come(a); err != nil {
 			return err
 		}
+		if p.trace.Once {
+			p.fresh = append(p.fresh, a)
+		}
 	}
+	return nil
+}
+
+// forget has the jobs of this tick go that have not started, where jobs come once.
+func (p *player) forget() error {
+	for _, a := range p.fresh {
+		if !p.recorder.Arrived(a.job) {
+			if err := p.world.leave(a); err != nil {
+				return err
+			}
+		}
+	}
+	p.fresh = p.fresh[:0]
 	return nil
 }
 

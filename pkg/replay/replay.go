@@ -30,7 +30,7 @@ type Options struct {
 	Rule *yardstick.Rule
 	// Extensions are the plugins and policies that the scheduler has besides its own.
 	Extensions plugins.Extensions
-	// Tick is how finely time is divided; 0: DefaultTick.
+	// Tick is how finely time is divided; 0: DefaultTick. Where jobs come once it does not count: they come one at a time.
 	Tick time.Duration
 	// Checkpoint: an evicted job keeps the work it had done by the last multiple of this; 0: none.
 	Checkpoint time.Duration
@@ -70,6 +70,10 @@ type Cost struct {
 func Run(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
 	if o.Tick == 0 {
 		o.Tick = DefaultTick
+	}
+	if t.Once {
+		// One job at a time.
+		o.Tick = trace.Every
 	}
 	if o.Tick < 0 || o.Checkpoint < 0 {
 		return nil, errors.New("playing a trace: tick and checkpoint are times of 0s or more")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -33,6 +34,10 @@ tiers:
 const (
 	allocate = `actions: "enqueue, allocate, backfill"` + tiers
 	reclaim  = `actions: "enqueue, allocate, reclaim, backfill"` + tiers
+	shared   = `actions: allocate
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: deviceshare, arguments: {deviceshare.VGPUEnable: true, deviceshare.SchedulePolicy: binpack}}]
+`
 )
 
 func configured(t *testing.T, conf string) *schedulerconfig.KubeSchedulerConfiguration {
@@ -219,14 +224,28 @@ func TestEqualInputGivesEqualOutput(t *testing.T) {
 	}
 }
 
-func TestPartsOfGPUsAreRefused(t *testing.T) {
+// TestParts of GPUs are given out by cards: on a node with two of them four pods of 600, 600, 500 and 400 thousandths come. The third one fits neither,
+// and is gone when the fourth comes.
+func TestPartsOfGPUs(t *testing.T) {
 	t.Parallel()
-	half := job(7, 0, 5, 1, 1, "")
-	half.MilliGPU = 500
-	_, err := run(t, &trace.Trace{Nodes: nodes(1, 8), Jobs: []trace.Job{half}}, replay.Options{Config: configured(t, allocate)})
-	const want = "playing a trace: job 7 asks for 500 thousandths of a GPU: only whole GPUs can be played, leave such jobs out"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+	tr := &trace.Trace{Nodes: []trace.Node{{Name: "n", MilliCPU: 8000, MemoryMiB: 8192, GPUs: 2, Model: "T4"}}, Once: true}
+	for i, milli := range []int{600, 600, 500, 400} {
+		tr.Jobs = append(tr.Jobs, trace.Job{
+			ID: i, Submit: time.Duration(i) * trace.Every, Workers: 1, GPUs: 1, MilliGPU: milli, MilliCPU: 1000, MemoryMiB: 1, Models: []string{"P100", "T4"},
+		})
+	}
+	// The kind by which fragmentation is measured wants half a GPU.
+	tr.Usual = []trace.Job{tr.Jobs[2]}
+	h, err := run(t, tr, replay.Options{Config: configured(t, shared)})
+	check(t, err)
+	want := []history.Arrival{
+		{Asked: 0.6, Held: 0.6, Fragmented: 0.4}, {Asked: 1.2, Held: 1.2, Fragmented: 0.8}, {Asked: 1.7, Held: 1.2, Fragmented: 0.8}, {Asked: 2.1, Held: 1.6, Fragmented: 0.4},
+	}
+	if diff := cmp.Diff(want, h.Arrivals, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("arrivals (-want,+got)\n%s", diff)
+	}
+	if got := []bool{h.Jobs[0].Started(), h.Jobs[1].Started(), h.Jobs[2].Started(), h.Jobs[3].Started()}; !slices.Equal(got, []bool{true, true, false, true}) {
+		t.Errorf("started are %v", got)
 	}
 }
 

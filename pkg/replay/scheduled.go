@@ -15,7 +15,6 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/sandbox"
@@ -38,11 +37,6 @@ type scheduled struct {
 var groups = volcano.SchemeGroupVersion.WithResource("podgroups")
 
 func newScheduled(ctx context.Context, t *trace.Trace, o Options) (*scheduled, error) {
-	for _, j := range t.Jobs {
-		if j.GPUs > 0 && j.MilliGPU < fragment.Whole {
-			return nil, fmt.Errorf("job %d asks for %d thousandths of a GPU: only whole GPUs can be played, leave such jobs out", j.ID, j.MilliGPU)
-		}
-	}
 	objects, err := objectsOf(t, o)
 	if err != nil {
 		return nil, err
@@ -51,7 +45,7 @@ func newScheduled(ctx context.Context, t *trace.Trace, o Options) (*scheduled, e
 	if err != nil {
 		return nil, err
 	}
-	w := &scheduled{box: box, begin: o.Now, shapes: newShapes(t.Nodes, schedulerOf(o.Config)), actors: map[types.UID]*actor{}}
+	w := &scheduled{box: box, begin: o.Now, shapes: newShapes(t, schedulerOf(o.Config)), actors: map[types.UID]*actor{}}
 	w.floor = newFloor(t, w.shapes.cpuOf)
 	if err := box.Start(); err != nil {
 		box.Stop()
@@ -145,7 +139,7 @@ func (w *scheduled) run(a *actor, name string) error {
 		return fmt.Errorf("starting a pod: %w", err)
 	}
 	pod := o.(*corev1.Pod)
-	w.floor.take(a, pod.Spec.NodeName)
+	w.floor.take(a, pod)
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}

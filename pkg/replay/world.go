@@ -77,6 +77,7 @@ func (w *ruled) fragmented() float64 {
 			m.left[i] = min(left, fragment.Whole)
 			left -= m.left[i]
 		}
+		w.floor.changed[node] = true
 	})
 	return w.floor.fragmented()
 }

@@ -44,6 +44,7 @@ type flags struct {
 	tick       time.Duration
 	checkpoint time.Duration
 	partition  bool
+	seeds      int
 	output     string
 	verbose    int
 }
@@ -85,6 +86,7 @@ Output: table; json; html, one page with plots; csv, what was so in each hour; j
 	set.DurationVar(&f.tick, "tick", 0, "How finely time is divided. Default: the scenario's, or "+replay.DefaultTick.String()+".")
 	set.DurationVar(&f.checkpoint, "checkpoint", 0, "Evicted jobs keep what they had done by the last multiple of this. Default: they keep nothing.")
 	set.BoolVar(&f.partition, "partitioned", false, "No queue may have more than it is due.")
+	set.IntVar(&f.seeds, "seeds", 1, "Play an inflated list so many times, with the scenario's seed and those after it, and show the means of what is allocated.")
 	set.StringVarP(&f.output, "output", "o", report.Formats()[0], "How to write the report: "+strings.Join(report.Formats(), ", ")+".")
 	set.IntVarP(&f.verbose, "v", "v", -1, "Verbosity of the scheduler's log on standard error; -1: errors only.")
 	return cmd
@@ -112,22 +114,45 @@ func (f *flags) run(cmd *cobra.Command, file string) error {
 	defer progress.clear()
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	r := report.New(name, s.About, t)
+	traces, err := f.seeded(s, t)
+	if err != nil {
+		return err
+	}
 	for _, d := range deciders {
-		progress.name = d.name
-		began := time.Now()
-		result, err := replay.Run(klog.NewContext(cmd.Context(), logger), t, replay.Options{
-			Config: d.config, Rule: d.rule, Tick: cmp.Or(f.tick, s.Tick.Duration), Checkpoint: f.checkpoint, Partitioned: s.Partitioned || f.partition, Now: begin, Progress: progress.show,
-		})
-		if err != nil {
-			return fmt.Errorf("by %s: %w", d.name, err)
+		for _, t := range traces {
+			progress.name = d.name
+			began := time.Now()
+			result, err := replay.Run(klog.NewContext(cmd.Context(), logger), t, replay.Options{
+				Config: d.config, Rule: d.rule, Tick: cmp.Or(f.tick, s.Tick.Duration), Checkpoint: f.checkpoint, Partitioned: s.Partitioned || f.partition, Now: begin, Progress: progress.show,
+			})
+			if err != nil {
+				return fmt.Errorf("by %s: %w", d.name, err)
+			}
+			progress.clear()
+			took := time.Since(began)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d pods bound in %d ticks, %s; %.2f ms a job\n", d.name, result.Cost.Bound, result.Cost.Ticks,
+				took.Round(100*time.Millisecond), took.Seconds()*1000/float64(len(t.Jobs)))
+			r.AddAll(d.name, t, result.History)
 		}
-		progress.clear()
-		took := time.Since(began)
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d pods bound in %d ticks, %s; %.2f ms a job\n", d.name, result.Cost.Bound, result.Cost.Ticks,
-			took.Round(100*time.Millisecond), took.Seconds()*1000/float64(len(t.Jobs)))
-		r.Add(d.name, result.History)
 	}
 	return report.Write(cmd.OutOrStdout(), f.output, r)
+}
+
+// seeded are the traces of all seeds, the first of which was read.
+func (f *flags) seeded(s *trace.Scenario, first *trace.Trace) ([]*trace.Trace, error) {
+	traces := []*trace.Trace{first}
+	for range f.seeds - 1 {
+		if s.Inflate == nil {
+			return nil, fmt.Errorf("--seeds is %d: only an inflated list has any, leave it out", f.seeds)
+		}
+		s.Inflate.Seed++
+		t, err := s.Trace()
+		if err != nil {
+			return nil, err
+		}
+		traces = append(traces, t)
+	}
+	return traces, nil
 }
 
 // check finds flags that cannot be.
@@ -141,6 +166,9 @@ func (f *flags) check() error {
 	}
 	if f.load > 0 && f.compress > 0 {
 		errs = append(errs, fmt.Errorf("--load is %g and --compress is %g: use one of them", f.load, f.compress))
+	}
+	if f.seeds < 1 {
+		errs = append(errs, fmt.Errorf("--seeds is %d: use 1 or more", f.seeds))
 	}
 	if f.tick < 0 || f.checkpoint < 0 {
 		errs = append(errs, fmt.Errorf("--tick is %s and --checkpoint is %s: use times of 0s or more", f.tick, f.checkpoint))

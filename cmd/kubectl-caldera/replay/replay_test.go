@@ -18,6 +18,8 @@ func files(t *testing.T) string {
 		"small.yaml": "about: Three jobs.\nnodes: {count: 2, cpu: 16, memory: 64Gi, gpus: 8}\njobs: jobs.csv\n",
 		"jobs.csv":   "job,submit_s,workers,gpus_per_worker,duration_s\n0,0,1,8,100\n1,10,2,8,100\n2,20,1,8,50\n",
 		"mine.conf":  "actions: \"enqueue, allocate\"\ntiers:\n- plugins: [{name: gang}]\n- plugins: [{name: predicates}, {name: proportion}]\n",
+		"list.yaml":  "nodes: {count: 1, cpu: 16, memory: 64Gi, gpus: 2}\npods: pods.csv\ninflate: {ratio: 1, seed: 1}\n",
+		"pods.csv":   "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1024,1,1000\nb,1000,1024,1,1000\n",
 		"bad.conf":   "tiers:\n- plugins: [{name: gangs}]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -62,6 +64,23 @@ func TestATraceIsPlayedSideBySide(t *testing.T) {
 	}
 }
 
+func TestAListIsInflatedBySeveralSeeds(t *testing.T) {
+	dir := files(t)
+	out, log, err := command(t, filepath.Join(dir, "list.yaml"), "--yardstick", "fifo", "--seeds", "3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log, "fifo:"); n != 3 {
+		t.Errorf("it was played %d times, want 3", n)
+	}
+	if !strings.Contains(out, "when 50 % were asked for     50.00 %\n") {
+		t.Errorf("got\n%s", out)
+	}
+	if _, _, err := command(t, filepath.Join(dir, "small.yaml"), "--yardstick", "fifo", "--seeds", "3"); err == nil || !strings.Contains(err.Error(), "--seeds is 3: only an inflated list has any") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestFlagsChangeTheScenario(t *testing.T) {
 	dir := files(t)
 	out, _, err := command(t, filepath.Join(dir, "small.yaml"), "--yardstick", "fifo", "--compress", "2", "--gangs", "pod-per-gpu", "--tick", "1s", "-o", "jobs")
@@ -85,6 +104,7 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"an output of no name":     {[]string{"small.yaml", "-o", "yaml"}, `--output is "yaml": use one of table, json, html, csv, jobs`},
 		"a rule of no name":        {[]string{"small.yaml", "--yardstick", "lifo"}, `--yardstick is "lifo": use one of fifo, fifo-static, easy, shortest`},
 		"two ways to compress":     {[]string{"small.yaml", "--load", "1", "--compress", "2"}, "--load is 1 and --compress is 2: use one of them"},
+		"no seeds":                 {[]string{"small.yaml", "--seeds", "0"}, "--seeds is 0: use 1 or more"},
 		"a negative time":          {[]string{"small.yaml", "--tick", "-1s"}, "--tick is -1s"},
 		"gangs of no kind":         {[]string{"small.yaml", "--gangs", "pairs"}, `gangs is "pairs": use listed, packed or pod-per-gpu`},
 		"a plugin of no name":      {[]string{"small.yaml", "--config", "bad.conf"}, `tiers[0].plugins[0].name: Unsupported value: "gangs"`},

@@ -6,6 +6,7 @@
 package figures
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -36,6 +37,16 @@ type Figures struct {
 	Fairness Fairness     `json:"fairness"`
 	Evicted  Evicted      `json:"evicted"`
 	Overtook Overtaking   `json:"overtaking"`
+	// Arrived is what was allocated by how much was asked for, where jobs come once.
+	Arrived []Arrived `json:"arrived,omitempty"`
+}
+
+// Arrived is what was so while jobs had asked for a part of the GPUs, in whole percent: the mean over those that came then. Parts are of all GPUs.
+type Arrived struct {
+	Percent int `json:"percent"`
+	// Allocated is what jobs hold, Fragmented what the average pod could not use of the rest.
+	Allocated  float64 `json:"allocated"`
+	Fragmented float64 `json:"fragmented"`
 }
 
 // Class is jobs of a kind.
@@ -109,7 +120,50 @@ func Of(t *trace.Trace, h *history.History) Figures {
 	f.Utilisation = mean(h, from, last, func(p history.Hour) float64 { return p.Held })
 	f.Stranded = mean(h, from, last, func(p history.Hour) float64 { return p.Stranded })
 	f.Fragmented = mean(h, from, last, func(p history.Hour) float64 { return p.Fragmented })
+	f.Arrived = arrived(h)
 	return f
+}
+
+// Mean is the mean of what was allocated in several replays, at each percent that all of them have.
+func Mean(replays [][]Arrived) []Arrived {
+	var all []Arrived
+	for _, first := range replays[0] {
+		sum := Arrived{Percent: first.Percent}
+		found := 0
+		for _, r := range replays {
+			if i := slices.IndexFunc(r, func(a Arrived) bool { return a.Percent == first.Percent }); i >= 0 {
+				sum.Allocated += r[i].Allocated
+				sum.Fragmented += r[i].Fragmented
+				found++
+			}
+		}
+		if found == len(replays) {
+			sum.Allocated /= float64(found)
+			sum.Fragmented /= float64(found)
+			all = append(all, sum)
+		}
+	}
+	return all
+}
+
+// arrived are the means of arrivals, by percent.
+func arrived(h *history.History) []Arrived {
+	var all []Arrived
+	jobs := 0.0
+	for _, a := range h.Arrivals {
+		gpus := float64(h.GPUs)
+		percent := int(math.RoundToEven(100 * a.Asked / gpus))
+		if len(all) == 0 || all[len(all)-1].Percent != percent {
+			all = append(all, Arrived{Percent: percent})
+			jobs = 0
+		}
+		// The mean moves by a part of the difference.
+		at := &all[len(all)-1]
+		jobs++
+		at.Allocated += (a.Held/gpus - at.Allocated) / jobs
+		at.Fragmented += (a.Fragmented/gpus - at.Fragmented) / jobs
+	}
+	return all
 }
 
 // tally collects the jobs of a class.

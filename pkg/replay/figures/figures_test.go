@@ -99,6 +99,21 @@ func TestFairness(t *testing.T) {
 	}
 }
 
+func TestWhatIsAllocatedByWhatIsAskedFor(t *testing.T) {
+	h := &history.History{GPUs: 10, Arrivals: []history.Arrival{
+		{Asked: 1, Held: 1, Fragmented: 0.5}, {Asked: 1, Held: 1, Fragmented: 0.7}, {Asked: 2, Held: 1, Fragmented: 1},
+	}}
+	got := figures.Of(&trace.Trace{}, h).Arrived
+	want := []figures.Arrived{{Percent: 10, Allocated: 0.1, Fragmented: 0.06}, {Percent: 20, Allocated: 0.1, Fragmented: 0.1}}
+	if diff := cmp.Diff(want, got, near); diff != "" {
+		t.Errorf("arrived (-want,+got)\n%s", diff)
+	}
+	other := []figures.Arrived{{Percent: 20, Allocated: 0.3, Fragmented: 0}, {Percent: 30}}
+	if diff := cmp.Diff([]figures.Arrived{{Percent: 20, Allocated: 0.2, Fragmented: 0.05}}, figures.Mean([][]figures.Arrived{got, other}), near); diff != "" {
+		t.Errorf("mean (-want,+got)\n%s", diff)
+	}
+}
+
 func TestWithoutJobsThereAreNoFigures(t *testing.T) {
 	got := figures.Of(&trace.Trace{}, &history.History{})
 	want := figures.Figures{Fairness: figures.Fairness{Weeks: []float64{}, Index: []float64{}}}

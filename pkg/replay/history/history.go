@@ -24,8 +24,16 @@ type History struct {
 	// Queues are the names of the queues of Hour.Queues, GPUs how many the nodes have.
 	Queues []string
 	GPUs   int
+	// Arrivals are what was so after each job that came, where jobs come once.
+	Arrivals []Arrival
 	// End is when the last event was.
 	End time.Duration
+}
+
+// Arrival is what was so after a job had come and had started, or was gone. Amounts are GPUs.
+type Arrival struct {
+	// Asked is what all jobs so far have asked for, Held what they got, Fragmented what the average pod could not use of the rest.
+	Asked, Held, Fragmented float64
 }
 
 // Outcome is what became of a job. Times are from the beginning of the replay; negative: never.
@@ -84,7 +92,9 @@ type Recorder struct {
 	// jobs are what is known of each job.
 	jobs []progress
 
-	now           time.Duration
+	now time.Duration
+	// asked is what all jobs so far have asked for.
+	asked         float64
 	held, waiting float64
 	waits         int
 	// entitled are the parts of queues as of now; stale: they are to be divided anew.
@@ -158,7 +168,22 @@ func (r *Recorder) queueOf(job int) *queue {
 // Come notes that a job is submitted. It waits until it starts.
 func (r *Recorder) Come(job int) {
 	r.jobs[job].stage = waits
+	r.asked += r.trace.Jobs[job].AllGPUs()
 	r.wait(job, 1)
+}
+
+// Arrived notes that a job that comes once has started or is gone. One that waits is gone.
+func (r *Recorder) Arrived(job int) (started bool) {
+	if started = r.jobs[job].stage != waits; !started {
+		r.wait(job, -1)
+		r.jobs[job].stage = done
+	}
+	a := Arrival{Asked: r.asked, Held: r.held}
+	if r.fragmented != nil {
+		a.Fragmented = r.fragmented()
+	}
+	r.history.Arrivals = append(r.history.Arrivals, a)
+	return started
 }
 
 // Start notes that a job is whole.

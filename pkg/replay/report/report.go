@@ -25,6 +25,8 @@ type Run struct {
 	// Figures are those of the history.
 	Figures figures.Figures
 	History *history.History
+	// seeds are what was allocated in each of several replays.
+	seeds [][]figures.Arrived
 }
 
 // Report is several replays of one trace.
@@ -45,8 +47,18 @@ func New(scenario, about string, t *trace.Trace) *Report {
 }
 
 // Add adds a replay.
-func (r *Report) Add(name string, h *history.History) {
-	r.Runs = append(r.Runs, Run{Name: name, Figures: figures.Of(r.trace, h), History: h})
+func (r *Report) Add(name string, h *history.History) { r.AddAll(name, r.trace, h) }
+
+// AddAll adds replays of several traces that differ by chance as one: the parts that are allocated are means over all of them, all else is of the last.
+func (r *Report) AddAll(name string, t *trace.Trace, h *history.History) {
+	f := figures.Of(t, h)
+	if last := len(r.Runs) - 1; last >= 0 && r.Runs[last].Name == name {
+		r.Runs[last].seeds = append(r.Runs[last].seeds, f.Arrived)
+		f.Arrived = figures.Mean(r.Runs[last].seeds)
+		r.Runs[last].Figures, r.Runs[last].History = f, h
+		return
+	}
+	r.Runs = append(r.Runs, Run{Name: name, Figures: f, History: h, seeds: [][]figures.Arrived{f.Arrived}})
 }
 
 // formats are the ways to write a report.

@@ -63,12 +63,45 @@ func (r *Report) sections() []section {
 			{"GPU hours lost", func(f figures.Figures) string { return fmt.Sprintf("%.0f", f.Evicted.LostGPUHours) }},
 		}},
 	}
+	if r.trace.Once {
+		all = r.inflated()
+	}
 	for _, name := range r.classes() {
+		if r.trace.Once {
+			break
+		}
 		all = append(all, section{"WAIT, " + strings.ToUpper(name[:1]) + name[1:], append([]row{{"jobs", func(f figures.Figures) string {
 			return fmt.Sprint(classOf(f, name).Jobs)
 		}}}, spread(func(f figures.Figures) figures.Distribution { return classOf(f, name).Wait })...)})
 	}
 	return all
+}
+
+// points are the parts of the GPUs asked for, in percent, at which a table tells what is allocated.
+func points() []int { return []int{50, 80, 90, 100, 110, 120, 130} }
+
+// inflated are the sections of a trace whose jobs come once.
+func (r *Report) inflated() []section {
+	at := func(f figures.Figures, percent int, of func(figures.Arrived) float64) string {
+		for _, a := range f.Arrived {
+			if a.Percent == percent {
+				return fmt.Sprintf("%.2f %%", 100*of(a))
+			}
+		}
+		return "-"
+	}
+	allocated, fragmented := section{title: "ALLOCATED, of all GPUs"}, section{title: "FRAGMENTED, of all GPUs"}
+	for _, percent := range points() {
+		name := fmt.Sprintf("when %d %% were asked for", percent)
+		allocated.rows = append(allocated.rows, row{name, func(f figures.Figures) string {
+			return at(f, percent, func(a figures.Arrived) float64 { return a.Allocated })
+		}})
+		fragmented.rows = append(fragmented.rows, row{name, func(f figures.Figures) string {
+			return at(f, percent, func(a figures.Arrived) float64 { return a.Fragmented })
+		}})
+	}
+	refused := section{"JOBS", []row{{"refused", func(f figures.Figures) string { return fmt.Sprint(f.Unstarted) }}}}
+	return []section{allocated, fragmented, refused}
 }
 
 // classes are the names of the classes of jobs that any run has, in order.

@@ -32,6 +32,8 @@ type Scenario struct {
 	// Compress has jobs come so many times as fast. Load, in the place of it, chooses how many: so that they ask for this part of the GPUs.
 	Compress float64 `json:"compress"`
 	Load     float64 `json:"load"`
+	// Inflate plays a population in the place of a history: each pod once, in random order, and for ever.
+	Inflate *Inflate `json:"inflate"`
 	// Gangs is how jobs are divided into pods; empty: as listed.
 	Gangs Gangs `json:"gangs"`
 	// Tick is how finely time is divided; 0: the player's default.
@@ -41,6 +43,15 @@ type Scenario struct {
 
 	// dir is where the files are.
 	dir string
+}
+
+// Inflate says how pods come that have no history ("Beware of Fragmentation", USENIX ATC 2023): the list in random order, then more of the same,
+// drawn at random, until they ask for a part of the GPUs.
+type Inflate struct {
+	// Ratio is that part, above 0; 1.3 is what was published.
+	Ratio float64 `json:"ratio"`
+	// Seed is of the order.
+	Seed uint64 `json:"seed"`
 }
 
 // Nodes are the machines: those of a file, hosts with the switches above them, or so many alike.
@@ -92,6 +103,11 @@ func (s *Scenario) check() error {
 	refuse(s.From.Duration < 0, "from is %s: write 0s or more", s.From.Duration)
 	refuse(s.To.Duration != 0 && s.To.Duration <= s.From.Duration, "to is %s: write more than from, which is %s", s.To.Duration, s.From.Duration)
 	refuse(s.Tick.Duration < 0, "tick is %s: write 0s or more", s.Tick.Duration)
+	if s.Inflate != nil {
+		refuse(!(s.Inflate.Ratio > 0 && s.Inflate.Ratio <= 100), "inflate.ratio is %g: write a number above 0, like 1.3", s.Inflate.Ratio)
+		refuse(s.Pods == "", "inflate is of a list of pods: name one in pods")
+		refuse(s.Compress != 0 || s.Load != 0 || s.From.Duration != 0 || s.To.Duration != 0, "inflate has no times: leave from, to, compress and load out")
+	}
 	n := s.Nodes
 	refuse(n.File != "" && n.Hosts != "", "nodes.file is %q and nodes.hosts is %q: name one of them", n.File, n.Hosts)
 	refuse(n.Count < 0 || n.Count > most, "nodes.count is %d: write 1 to %d", n.Count, most)
@@ -113,6 +129,10 @@ func (s *Scenario) Trace() (*Trace, error) {
 		if err := read(t); err != nil {
 			return nil, err
 		}
+	}
+	if s.Inflate != nil {
+		t.inflate(*s.Inflate)
+		return t, nil
 	}
 	t.Window(s.From.Duration, s.To.Duration)
 	t.name()
@@ -175,7 +195,7 @@ func (s *Scenario) readJobs(t *Trace) (err error) {
 	if s.Pods != "" {
 		t.Jobs, err = ReadPods(s.path(s.Pods))
 		for _, j := range t.Jobs {
-			if err == nil && j.Duration == 0 {
+			if err == nil && j.Duration == 0 && s.Inflate == nil {
 				return fmt.Errorf("%s does not say how long pods ran: it cannot be played by time", s.Pods)
 			}
 		}

@@ -20,6 +20,10 @@ type Trace struct {
 	Queues []Queue
 	// Jobs are in order of submission.
 	Jobs []Job
+	// Once: a job that cannot start at once is gone for ever.
+	Once bool
+	// Usual are the jobs by which fragmentation is measured; nil: Jobs.
+	Usual []Job
 }
 
 // Node is a machine.
@@ -45,7 +49,7 @@ type Queue struct {
 type Job struct {
 	// ID is the number of the job in its trace.
 	ID int
-	// Submit is when it comes, from the beginning of the trace; Duration how long it runs once it is whole.
+	// Submit is when it comes, from the beginning of the trace; Duration how long it runs once it is whole, 0: for ever.
 	Submit, Duration time.Duration
 	// Queue is empty for queue default.
 	Queue string
@@ -70,6 +74,14 @@ func (t *Trace) GPUs() int {
 	}
 	return sum
 }
+
+// Shares reports whether a job asks for a part of a GPU.
+func (t *Trace) Shares() bool {
+	return slices.ContainsFunc(t.Jobs, func(j Job) bool { return j.GPUs > 0 && j.MilliGPU < wholeGPU })
+}
+
+// wholeGPU is a GPU in thousandths.
+const wholeGPU = 1000
 
 // Last is when the last job is submitted.
 func (t *Trace) Last() time.Duration {
@@ -138,7 +150,7 @@ func (t *Trace) Divide(g Gangs) error {
 
 func divide(j *Job, g Gangs) {
 	all := j.Workers * j.GPUs
-	if all <= 1 || j.MilliGPU < 1000 {
+	if all <= 1 || j.MilliGPU < wholeGPU {
 		return
 	}
 	each := 1

@@ -135,6 +135,46 @@ func TestPodsAreJobsOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestAPopulationIsInflated(t *testing.T) {
+	const header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
+	for name, tc := range map[string]struct {
+		pods  string
+		ratio string
+		// least and most are what the pods ask for in the end, in GPUs; drawn: some pods are there more than once.
+		least, most float64
+		drawn       bool
+	}{
+		// Two nodes of 8. A half more does not fit 12.8 once 12.5 are asked for.
+		"pods are added":     {"a,1,1,1,500\nb,1,1,1,1000\nc,1,1,0,0\n", "0.8", 12, 12.8, true},
+		"pods are taken out": {"a,1,1,8,1000\nb,1,1,4,1000\nc,1,1,8,1000\n", "0.8", 4, 12.8, false},
+		// Of the one that would be too many only one GPU counts: 8 and 8 are more than 12.8.
+		"the last one may be larger": {"a,1,1,8,1000\n", "0.8", 16, 16, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := write(t, map[string]string{"pods.csv": header + tc.pods, "s.yaml": machines + "pods: pods.csv\ninflate: {ratio: " + tc.ratio + ", seed: 7}\n"})
+			s, err := trace.LoadScenario(filepath.Join(dir, "s.yaml"))
+			check(t, err)
+			got, err := s.Trace()
+			check(t, err)
+			again, err := s.Trace()
+			check(t, err)
+			if diff := cmp.Diff(got, again); diff != "" {
+				t.Errorf("the same seed gives (-first,+second)\n%s", diff)
+			}
+			sum := 0.0
+			for i, j := range got.Jobs {
+				sum += j.AllGPUs()
+				if j.ID != i || j.Submit != time.Duration(i)*trace.Every || j.Duration != 0 {
+					t.Errorf("job %d is %+v", i, j)
+				}
+			}
+			if sum < tc.least || sum > tc.most || (len(got.Jobs) > len(got.Usual)) != tc.drawn || !got.Once {
+				t.Errorf("%d pods of %d ask for %g GPUs, want %g to %g", len(got.Jobs), len(got.Usual), sum, tc.least, tc.most)
+			}
+		})
+	}
+}
+
 func TestJobsAreDividedAnew(t *testing.T) {
 	for name, tc := range map[string]struct {
 		how                             trace.Gangs
@@ -180,6 +220,9 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"a job that does not run":     {machines + jobs, jobHeader + "0,0,,,1,1,1,,0,\n", `duration_s is "0": write a whole number of at least 1`},
 		"a line with too few columns": {machines + jobs, jobHeader + "0,0\n", "wrong number of fields"},
 		"gangs of no kind":            {machines + jobs + "gangs: pairs\n", jobHeader + "0,0,,,1,1,1,,1,\n", `gangs is "pairs"`},
+		"a history that is inflated":  {machines + jobs + "inflate: {ratio: 1.3}\n", jobHeader, "inflate is of a list of pods: name one in pods"},
+		"an inflation by nothing":     {machines + "pods: jobs.csv\ninflate: {seed: 1}\n", jobHeader, "inflate.ratio is 0: write a number above 0, like 1.3"},
+		"an inflation with times":     {machines + "pods: jobs.csv\ninflate: {ratio: 1}\nload: 1\n", jobHeader, "inflate has no times"},
 		"a load of nothing":           {machines + jobs + "load: 1\n", jobHeader + "0,0,,,1,1,1,,1,\n", "all come at once: write compress instead"},
 	} {
 		t.Run(name, func(t *testing.T) {

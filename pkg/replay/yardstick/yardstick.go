@@ -157,9 +157,15 @@ func (r *Rule) compare(a, b *Job) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// Leave has a job leave that was started.
+// Leave has a job leave, which runs or waits.
 func (q *Queue) Leave(id int) {
 	r := q.runs[id]
+	if r == nil {
+		for _, p := range q.pools {
+			p.waiting = slices.DeleteFunc(p.waiting, func(j *Job) bool { return j.ID == id })
+		}
+		return
+	}
 	delete(q.runs, id)
 	p := q.poolOf(r.Job)
 	p.running = slices.DeleteFunc(p.running, func(other *run) bool { return other == r })
