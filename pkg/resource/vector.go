@@ -59,13 +59,18 @@ func FromList(list corev1.ResourceList) Vector {
 }
 
 // Schedulable converts a list of quantities and leaves out what no node has: names that only quotas use, such as
-// "requests.cpu" or "count/pods" (Volcano pkg/scheduler/api/resource_info.go, NewResource), and what can be no name of a resource.
+// "requests.cpu" or "count/pods" (Volcano pkg/scheduler/api/resource_info.go, NewResource), what can be no name of a resource, and ShareOfCard.
 func Schedulable(list corev1.ResourceList) Vector {
 	return slices.DeleteFunc(FromList(list), func(a Amount) bool { return !schedulable(a.Name) })
 }
 
+// ShareOfCard says which part of the memory of a card a pod wants, in percent. It is written as a resource and is none: no node has any.
+const ShareOfCard corev1.ResourceName = "volcano.sh/vgpu-memory-percentage"
+
 func schedulable(name corev1.ResourceName) bool {
 	switch name {
+	case ShareOfCard:
+		return false
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:
 		return true
 	}
@@ -112,7 +117,7 @@ func OfPod(pod *corev1.Pod) Vector {
 	list := podresource.PodRequests(pod, podresource.PodResourcesOptions{UseStatusResources: saysMore(pod)})
 	v := make(Vector, 0, len(list)+1)
 	for name, quantity := range list {
-		if n := value(name, &quantity, MostOfPod); n != 0 {
+		if n := value(name, &quantity, MostOfPod); n != 0 && name != ShareOfCard {
 			v = append(v, Amount{Name: name, Value: n})
 		}
 	}

@@ -28,17 +28,38 @@ func gangOf(name string, size, megabytes int) string {
 	return b.String()
 }
 
-// TestGangsShareCards runs the whole scheduler: two nodes with a card of 8000 each take a gang of two pods of 5000, one of two pods
-// of 3000, and no other.
-func TestGangsShareCards(t *testing.T) {
+// TestPodsAskForAPercentageOfACard: no node has such a resource, and no queue is limited in it. Two pods of 50 percent share the card; one of 60 waits for
+// the card, and not for what it writes as a resource.
+func TestPodsAskForAPercentageOfACard(t *testing.T) {
 	var file strings.Builder
-	for _, name := range []string{"a", "b"} {
-		fmt.Fprintf(&file, "---\napiVersion: v1\nkind: Node\nmetadata: {name: %s, annotations: {volcano.sh/node-vgpu-register: 'g,10,8000,NVIDIA-T4,true,hami-core:'}}\n"+
-			"status: {allocatable: {cpu: 8, memory: 8Gi, volcano.sh/vgpu-number: 10, volcano.sh/vgpu-memory: 80000, volcano.sh/vgpu-cores: 100}}\n", name)
+	file.WriteString("---\napiVersion: v1\nkind: Node\nmetadata: {name: a, annotations: {volcano.sh/node-vgpu-register: 'g,10,8000,NVIDIA-T4,true,hami-core:'}}\n" +
+		"status: {allocatable: {cpu: 8, memory: 8Gi, volcano.sh/vgpu-number: 10, volcano.sh/vgpu-memory: 8000, volcano.sh/vgpu-cores: 100}}\n")
+	for i, percent := range []int{50, 50, 60} {
+		fmt.Fprintf(&file, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p%d}\nspec: {schedulerName: volcano, containers: [{name: c, image: i, resources: {limits: "+
+			"{volcano.sh/vgpu-number: 1, volcano.sh/vgpu-memory-percentage: %d}}}]}\n", i, percent)
 	}
-	file.WriteString(gangOf("first", 2, 5000) + gangOf("second", 2, 4000) + gangOf("third", 2, 3000))
+	got := decided(t, file.String())
+	const missing = "hami-vgpuDeviceSharing error: fewer than 1 card(s) left for container c, too little memory"
+	want := map[string]job{
+		"p0": {1, ""}, "p1": {1, ""},
+		"p2": {0, fmt.Sprintf("%[1]s; 0/1 nodes are available for the next one: 1 %[1]s", missing)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want,+got)\n%s", diff)
+	}
+}
+
+// job is how many pods of a job are placed, and why it waits.
+type job struct {
+	Placed int
+	Reason string
+}
+
+// decided runs the whole scheduler on objects, and returns what became of the jobs.
+func decided(t *testing.T, file string) map[string]job {
+	t.Helper()
 	now := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-	read, err := scenario.Read("scenario", []byte(file.String()))
+	read, err := scenario.Read("scenario", []byte(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +76,6 @@ func TestGangsShareCards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type job struct {
-		Placed int
-		Reason string
-	}
 	got := map[string]job{}
 	for _, j := range result.Jobs {
 		reason := ""
@@ -67,6 +84,19 @@ func TestGangsShareCards(t *testing.T) {
 		}
 		got[j.Name] = job{j.Placed, reason}
 	}
+	return got
+}
+
+// TestGangsShareCards runs the whole scheduler: two nodes with a card of 8000 each take a gang of two pods of 5000, one of two pods
+// of 3000, and no other.
+func TestGangsShareCards(t *testing.T) {
+	var file strings.Builder
+	for _, name := range []string{"a", "b"} {
+		fmt.Fprintf(&file, "---\napiVersion: v1\nkind: Node\nmetadata: {name: %s, annotations: {volcano.sh/node-vgpu-register: 'g,10,8000,NVIDIA-T4,true,hami-core:'}}\n"+
+			"status: {allocatable: {cpu: 8, memory: 8Gi, volcano.sh/vgpu-number: 10, volcano.sh/vgpu-memory: 80000, volcano.sh/vgpu-cores: 100}}\n", name)
+	}
+	file.WriteString(gangOf("first", 2, 5000) + gangOf("second", 2, 4000) + gangOf("third", 2, 3000))
+	got := decided(t, file.String())
 	const missing = "hami-vgpuDeviceSharing error: fewer than 1 card(s) left for container c, too little memory"
 	want := map[string]job{
 		"first":  {2, ""},

@@ -5,9 +5,12 @@ package profile
 
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
@@ -26,6 +29,9 @@ func (t *translator) deviceShare() {
 			"pods would be bound to nodes without a card for them; remove it, or remove deviceshare"))
 	}
 	t.add(names.DeviceShare, &d.Args, max(1, d.Weight))
+	if fit := argsOf[*schedulerconfig.NodeResourcesFitArgs](t.profile, upstream.NodeResourcesFit); fit != nil && d.Args.Mode == config.DeviceVGPU {
+		fit.IgnoredResources = append(fit.IgnoredResources, string(resource.ShareOfCard))
+	}
 	if d.Weight == 0 || d.Args.SchedulePolicy == "" || !entry.Enabled(config.EnableNodeOrder) {
 		disable(&t.profile.Plugins.Score, names.DeviceShare)
 	}

@@ -11,13 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // The names of HAMi's device plugin for Volcano (Volcano pkg/scheduler/api/devices/nvidia/vgpu).
 const (
 	vgpuNumber     corev1.ResourceName = "volcano.sh/vgpu-number"
 	vgpuMemory     corev1.ResourceName = "volcano.sh/vgpu-memory"
-	vgpuPercentage corev1.ResourceName = "volcano.sh/vgpu-memory-percentage"
+	vgpuPercentage                     = resource.ShareOfCard
 	vgpuCores      corev1.ResourceName = "volcano.sh/vgpu-cores"
 )
 
