@@ -4,6 +4,7 @@
 package replay
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,8 @@ type machine struct {
 	// left is what is left of each GPU.
 	left  []int
 	model string
+	// leaf is the switch next to it; empty: not known.
+	leaf string
 	// lost is what the average pod could not use of that.
 	lost float64
 }
@@ -50,6 +53,9 @@ func newFloor(t *trace.Trace, cpuOf func(trace.Job) int64) *floor {
 		f.index[n.Name] = i
 		f.changed[i] = true
 		m := machine{milliCPU: n.MilliCPU, model: n.Model, left: make([]int, n.GPUs)}
+		if len(n.Network) > 0 {
+			m.leaf = switchName(n, 1)
+		}
 		for g := range m.left {
 			m.left[g] = fragment.Whole
 		}
@@ -116,6 +122,17 @@ func (m *machine) whole(n int) []int {
 		}
 	}
 	return gpus
+}
+
+// switches is how many switches next to the nodes a job's pods are below.
+func (f *floor) switches(a *actor) int {
+	var leaves []string
+	for _, h := range f.held[a] {
+		if leaf := f.nodes[h.node].leaf; leaf != "" && !slices.Contains(leaves, leaf) {
+			leaves = append(leaves, leaf)
+		}
+	}
+	return len(leaves)
 }
 
 // give notes that a job left its nodes.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	topology "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
@@ -52,6 +53,11 @@ func objectsOf(t *trace.Trace, o Options) ([]scenario.Object, error) {
 	shares := t.Shares()
 	for _, n := range t.Nodes {
 		add(nodeOf(n, shares), "node "+n.Name)
+	}
+	if t.Topology.Mode != "" {
+		for _, h := range hyperNodes(t.Nodes) {
+			add(h, "switch "+h.Name)
+		}
 	}
 	machine := resourcesOf(largest(t.Nodes), shares)
 	for _, q := range t.Queues {
@@ -142,6 +148,40 @@ func queueOf(q trace.Queue, machine corev1.ResourceList, partitioned bool) *volc
 	return queue
 }
 
+// hyperNodes are the switches above nodes: those next to the nodes are of tier 1.
+func hyperNodes(nodes []trace.Node) []*topology.HyperNode {
+	known := map[string]*topology.HyperNode{}
+	var all []*topology.HyperNode
+	for _, n := range nodes {
+		member := topology.MemberSpec{Type: topology.MemberTypeNode, Selector: exactly(n.Name)}
+		for tier := 1; tier <= len(n.Network); tier++ {
+			name := switchName(n, tier)
+			h, ok := known[name]
+			if !ok {
+				h = &topology.HyperNode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: topology.HyperNodeSpec{Tier: tier}}
+				known[name] = h
+				all = append(all, h)
+			}
+			h.Spec.Members = append(h.Spec.Members, member)
+			if ok {
+				// It is below those above it already.
+				break
+			}
+			member = topology.MemberSpec{Type: topology.MemberTypeHyperNode, Selector: exactly(name)}
+		}
+	}
+	return all
+}
+
+// switchName is the name of the switch of a tier above a node. Switches below different ones may have the same name in a trace.
+func switchName(n trace.Node, tier int) string {
+	return strings.ToLower(strings.Join(n.Network[:len(n.Network)+1-tier], "-"))
+}
+
+func exactly(name string) topology.MemberSelector {
+	return topology.MemberSelector{ExactMatch: &topology.ExactMatch{Name: name}}
+}
+
 // attempt is a job that was submitted, or submitted again after it was evicted.
 type attempt struct {
 	job    int
@@ -161,12 +201,20 @@ func (a attempt) name() string {
 func (a attempt) pod(i int) string { return a.name() + "-p" + strconv.Itoa(i) }
 
 // group is the attempt's PodGroup.
-func (a attempt) group(j trace.Job) *volcano.PodGroup {
-	return &volcano.PodGroup{
+func (a attempt) group(j trace.Job, t trace.Topology) *volcano.PodGroup {
+	g := &volcano.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: a.name()},
 		Spec:       volcano.PodGroupSpec{MinMember: int32(j.Workers), Queue: j.Queue}, //nolint:gosec // checked when it was read
 		Status:     volcano.PodGroupStatus{Phase: volcano.PodGroupPending},
 	}
+	switch {
+	case j.Workers == 1:
+	case t.Mode == trace.Soft:
+		g.Spec.NetworkTopology = &volcano.NetworkTopologySpec{Mode: volcano.SoftNetworkTopologyMode}
+	case t.Mode == trace.Hard:
+		g.Spec.NetworkTopology = &volcano.NetworkTopologySpec{Mode: volcano.HardNetworkTopologyMode, HighestTierAllowed: &t.Tier}
+	}
+	return g
 }
 
 // shape is what makes pods equal but for their names.

@@ -135,7 +135,7 @@ func (p *player) tick() error {
 		p.evict(a)
 	}
 	for _, a := range whole {
-		p.recorder.Start(a.job)
+		p.recorder.Start(a.job, p.world.switches(a))
 		if a.ends = p.now + a.left; a.Duration > 0 {
 			p.ends.Put(a)
 		}

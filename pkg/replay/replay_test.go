@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,6 +223,41 @@ func TestEqualInputGivesEqualOutput(t *testing.T) {
 	}
 	if evicted == 0 {
 		t.Error("nobody was evicted: the test is to be of evictions, too")
+	}
+}
+
+// TestGangsStayBelowASwitch: of two racks of three nodes two gangs take two nodes each. A third one finds one node free in each rack. It starts there
+// unless it is to stay in a rack, else when the first is done.
+func TestGangsStayBelowASwitch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		topology trace.Topology
+		start    int
+	}{
+		"hard, a rack":     {trace.Topology{Mode: trace.Hard, Tier: 1}, 10},
+		"hard, the groups": {trace.Topology{Mode: trace.Hard, Tier: 2}, 2},
+		"no matter":        {trace.Topology{}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := &trace.Trace{
+				Nodes: nodes(6, 8), Topology: tc.topology,
+				Jobs: []trace.Job{job(0, 0, 10, 2, 8, ""), job(1, 1, 20, 2, 8, ""), job(2, 2, 5, 2, 8, "")},
+			}
+			for i := range tr.Nodes {
+				tr.Nodes[i].Network = []string{"D", "P", "S" + strconv.Itoa(i/3)}
+			}
+			h, err := run(t, tr, replay.Options{Config: configured(t, strings.Replace(allocate, "{name: nodeorder}", "{name: nodeorder}, {name: network-topology-aware}", 1))})
+			check(t, err)
+			if got := ticks(h)[2][1]; got != tc.start {
+				t.Errorf("the third gang starts at %d, want %d", got, tc.start)
+			}
+			for i, o := range h.Jobs {
+				if o.Switches < 1 || o.Switches > 2 || tc.topology.Tier == 1 && o.Switches != 1 {
+					t.Errorf("gang %d is below %d racks' switches", i, o.Switches)
+				}
+			}
+		})
 	}
 }
 

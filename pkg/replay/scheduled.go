@@ -26,7 +26,9 @@ type scheduled struct {
 	box    *sandbox.Sandbox
 	begin  time.Time
 	shapes *shapes
-	floor  *floor
+	// topology is how close gangs want their pods.
+	topology trace.Topology
+	floor    *floor
 	// actors are the jobs that have come and are not done, by the UID of each pod.
 	actors map[types.UID]*actor
 	// placed and disrupted are how many pods were bound, and evicted, so far.
@@ -45,7 +47,7 @@ func newScheduled(ctx context.Context, t *trace.Trace, o Options) (*scheduled, e
 	if err != nil {
 		return nil, err
 	}
-	w := &scheduled{box: box, begin: o.Now, shapes: newShapes(t, schedulerOf(o.Config)), actors: map[types.UID]*actor{}}
+	w := &scheduled{box: box, begin: o.Now, shapes: newShapes(t, schedulerOf(o.Config)), topology: t.Topology, actors: map[types.UID]*actor{}}
 	w.floor = newFloor(t, w.shapes.cpuOf)
 	if err := box.Start(); err != nil {
 		box.Stop()
@@ -73,7 +75,7 @@ func (w *scheduled) come(a *actor) error {
 	if err != nil {
 		return err
 	}
-	if err := w.box.API.Add(a.group(a.Job)); err != nil {
+	if err := w.box.API.Add(a.group(a.Job, w.topology)); err != nil {
 		return fmt.Errorf("submitting job %d: %w", a.ID, err)
 	}
 	for i := range a.Workers {
@@ -158,6 +160,8 @@ func (w *scheduled) next() time.Duration {
 }
 
 func (w *scheduled) fragmented() float64 { return w.floor.fragmented() }
+
+func (w *scheduled) switches(a *actor) int { return w.floor.switches(a) }
 
 func (w *scheduled) bound() int { return w.placed }
 

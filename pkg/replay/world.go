@@ -22,6 +22,8 @@ type world interface {
 	next() time.Duration
 	// fragmented is what the average pod could not use of what nobody holds, in GPUs.
 	fragmented() float64
+	// switches is how many switches next to the nodes a job's pods are below; 0 where that is not known.
+	switches(*actor) int
 	// bound is how many pods got nodes so far.
 	bound() int
 	stop()
@@ -81,6 +83,8 @@ func (w *ruled) fragmented() float64 {
 	})
 	return w.floor.fragmented()
 }
+
+func (w *ruled) switches(*actor) int { return 0 }
 
 func (w *ruled) bound() int { return w.pods }
 

@@ -42,10 +42,11 @@ func TestScenariosAreWhatTheyWereSaidToBe(t *testing.T) {
 		jobs, pods, gpus int
 		load             float64
 	}{
-		"philly-week.yaml":   {15731, 16622, 2816, 0.89},
-		"philly-queues.yaml": {90954, 98709, 2816, 0.90},
-		"philly-scale.yaml":  {111549, 122045, 6212, 0.56},
-		"lingjun.yaml":       {2498, 13094, 2048, 0.88},
+		"philly-week.yaml":      {15731, 16622, 2816, 0.89},
+		"philly-queues.yaml":    {90954, 98709, 2816, 0.90},
+		"philly-scale.yaml":     {111549, 122045, 6212, 0.56},
+		"lingjun.yaml":          {2498, 13094, 2048, 0.88},
+		"lingjun-topology.yaml": {2498, 13094, 2048, 0.88},
 		// Nothing of it has a duration.
 		"inflate-default.yaml": {10829, 10829, 6212, 0},
 	}

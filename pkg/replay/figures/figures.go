@@ -37,6 +37,8 @@ type Figures struct {
 	Fairness Fairness     `json:"fairness"`
 	Evicted  Evicted      `json:"evicted"`
 	Overtook Overtaking   `json:"overtaking"`
+	// Switches is how many switches next to the nodes a gang's pods are below; 0 where that is not known.
+	Switches Distribution `json:"switches"`
 	// Arrived is what was allocated by how much was asked for, where jobs come once.
 	Arrived []Arrived `json:"arrived,omitempty"`
 }
@@ -87,7 +89,7 @@ func Of(t *trace.Trace, h *history.History) Figures {
 	f := Figures{Load: t.Load(), Overtook: overtaking(t, h, from), Fairness: fairness(h, from, last), Evicted: evicted(h, last)}
 	all := newTally("all")
 	tallies := classes()
-	var delays []float64
+	var delays, switches []float64
 	for i, j := range t.Jobs {
 		o := h.Jobs[i]
 		if o.Ended() {
@@ -102,6 +104,9 @@ func Of(t *trace.Trace, h *history.History) Figures {
 			continue
 		}
 		all.add(j, o)
+		if j.Workers > 1 && o.Switches > 0 {
+			switches = append(switches, float64(o.Switches))
+		}
 		if o.Ended() {
 			delays = append(delays, max(0, (o.End-j.Submit-j.Duration).Seconds()))
 		}
@@ -117,6 +122,7 @@ func Of(t *trace.Trace, h *history.History) Figures {
 			f.Classes = append(f.Classes, Class{Name: c.name, Jobs: len(c.waits), Wait: distribution(c.waits), Slowdown: distribution(c.slowdowns)})
 		}
 	}
+	f.Switches = distribution(switches)
 	f.Utilisation = mean(h, from, last, func(p history.Hour) float64 { return p.Held })
 	f.Stranded = mean(h, from, last, func(p history.Hour) float64 { return p.Stranded })
 	f.Fragmented = mean(h, from, last, func(p history.Hour) float64 { return p.Fragmented })

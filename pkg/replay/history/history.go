@@ -42,6 +42,8 @@ type Outcome struct {
 	// Start is when the job was whole for the first time, End when it was done.
 	Start time.Duration
 	End   time.Duration
+	// Switches is how many switches next to the nodes its pods were below in its last run; 0: not known.
+	Switches int
 	// Evictions is how often it was evicted; Lost are the GPU seconds of work that it had to do again.
 	Evictions int
 	Lost      float64
@@ -186,11 +188,12 @@ func (r *Recorder) Arrived(job int) (started bool) {
 	return started
 }
 
-// Start notes that a job is whole.
-func (r *Recorder) Start(job int) {
+// Start notes that a job is whole, and how many switches its pods are below; 0: not known.
+func (r *Recorder) Start(job, switches int) {
 	r.wait(job, -1)
 	r.jobs[job] = progress{stage: runs, since: r.now}
-	if o := &r.history.Jobs[job]; !o.Started() {
+	o := &r.history.Jobs[job]
+	if o.Switches = switches; !o.Started() {
 		o.Start = r.now
 	}
 	r.hold(job, 1)

@@ -63,6 +63,13 @@ func (r *Report) sections() []section {
 			{"GPU hours lost", func(f figures.Figures) string { return fmt.Sprintf("%.0f", f.Evicted.LostGPUHours) }},
 		}},
 	}
+	if slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Figures.Switches.Max > 0 }) {
+		all = append(all, section{"SWITCHES A GANG", []row{
+			{"mean", func(f figures.Figures) string { return known(f.Switches.Mean) }},
+			{"p95", func(f figures.Figures) string { return known(f.Switches.P95) }},
+			{"most", func(f figures.Figures) string { return known(f.Switches.Max) }},
+		}})
+	}
 	if r.trace.Once {
 		all = r.inflated()
 	}
@@ -180,6 +187,14 @@ func Table(out io.Writer, r *Report) error {
 func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
 
 func ratio(x float64) string { return fmt.Sprintf("%.2f", x) }
+
+// known is a number that is 0 where it is not known.
+func known(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return ratio(x)
+}
 
 func index(x float64) string { return fmt.Sprintf("%.3f", x) }
 

@@ -57,6 +57,9 @@ func ReadNodes(file string) ([]Node, error) {
 	return nodes, err
 }
 
+// tiers is how many tiers of switches hosts have.
+const tiers = 3
+
 // ReadHosts reads hosts and the switches above them, as lingjun has them: host, dsw, psw, asw. What else a host has is that of the machine.
 func ReadHosts(file string, machine Node) ([]Node, error) {
 	var nodes []Node

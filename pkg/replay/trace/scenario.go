@@ -36,6 +36,8 @@ type Scenario struct {
 	Inflate *Inflate `json:"inflate"`
 	// Gangs is how jobs are divided into pods; empty: as listed.
 	Gangs Gangs `json:"gangs"`
+	// Topology is how close gangs want their pods, where nodes are hosts.
+	Topology Topology `json:"topology"`
 	// Tick is how finely time is divided; 0: the player's default.
 	Tick metav1.Duration `json:"tick"`
 	// Partitioned: no queue may have more than it is due.
@@ -103,6 +105,11 @@ func (s *Scenario) check() error {
 	refuse(s.From.Duration < 0, "from is %s: write 0s or more", s.From.Duration)
 	refuse(s.To.Duration != 0 && s.To.Duration <= s.From.Duration, "to is %s: write more than from, which is %s", s.To.Duration, s.From.Duration)
 	refuse(s.Tick.Duration < 0, "tick is %s: write 0s or more", s.Tick.Duration)
+	top := s.Topology
+	refuse(top.Mode != "" && top.Mode != Soft && top.Mode != Hard, "topology.mode is %q: use %s or %s", top.Mode, Soft, Hard)
+	refuse(top.Mode == Hard && (top.Tier < 1 || top.Tier > tiers), "topology.tier is %d: use 1 to %d", top.Tier, tiers)
+	refuse(top.Mode != Hard && top.Tier != 0, "topology.tier is %d and topology.mode %q: only %s has a tier", top.Tier, top.Mode, Hard)
+	refuse(top.Mode != "" && s.Nodes.Hosts == "", "topology.mode is %q, and no file says how nodes are connected: name one in nodes.hosts", top.Mode)
 	if s.Inflate != nil {
 		refuse(!(s.Inflate.Ratio > 0 && s.Inflate.Ratio <= 100), "inflate.ratio is %g: write a number above 0, like 1.3", s.Inflate.Ratio)
 		refuse(s.Pods == "", "inflate is of a list of pods: name one in pods")
@@ -124,7 +131,7 @@ func (s *Scenario) check() error {
 
 // Trace reads the files of the scenario, and cuts and compresses what they say.
 func (s *Scenario) Trace() (*Trace, error) {
-	t := &Trace{}
+	t := &Trace{Topology: s.Topology}
 	for _, read := range []func(*Trace) error{s.readNodes, s.readJobs, s.readQueues} {
 		if err := read(t); err != nil {
 			return nil, err

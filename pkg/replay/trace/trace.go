@@ -22,9 +22,25 @@ type Trace struct {
 	Jobs []Job
 	// Once: a job that cannot start at once is gone for ever.
 	Once bool
+	// Topology is how close gangs want their pods.
+	Topology Topology
 	// Usual are the jobs by which fragmentation is measured; nil: Jobs.
 	Usual []Job
 }
+
+// Topology is how close gangs want their pods to each other in the network; the zero value: they do not care.
+type Topology struct {
+	// Mode is "soft", where close is better, or "hard", where all pods have to be below one switch.
+	Mode string `json:"mode"`
+	// Tier is how high that switch may be; 1 is the one next to the hosts.
+	Tier int `json:"tier"`
+}
+
+// The modes of a topology.
+const (
+	Soft = "soft"
+	Hard = "hard"
+)
 
 // Node is a machine.
 type Node struct {
