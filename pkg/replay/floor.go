@@ -24,8 +24,7 @@ type floor struct {
 	index map[string]int
 	// held is what each job's pods hold.
 	held map[*actor][]holding
-	// lost is the sum of what is lost on the nodes that did not change since; changed are the others.
-	lost    float64
+	// changed are the nodes whose loss is to be computed anew.
 	changed map[int]bool
 }
 
@@ -157,10 +156,12 @@ func (f *floor) change(a *actor, h holding, sign int) {
 func (f *floor) fragmented() float64 {
 	for i := range f.changed {
 		m := &f.nodes[i]
-		f.lost -= m.lost
 		m.lost = f.kinds.Lost(m.milliCPU, m.left, m.model)
-		f.lost += m.lost
 	}
 	clear(f.changed)
-	return f.lost / fragment.Whole
+	sum := 0.0
+	for i := range f.nodes {
+		sum += f.nodes[i].lost
+	}
+	return sum / fragment.Whole
 }

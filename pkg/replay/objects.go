@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,15 +67,11 @@ func objectsOf(t *trace.Trace, o Options) ([]scenario.Object, error) {
 	return scenario.Complete(objects, o.Now)
 }
 
-// largest is the node with the most GPUs: queues are due so many of it.
+// largest is the node with the most GPUs, and of those the one with the most CPU: queues are due so many of it.
 func largest(nodes []trace.Node) trace.Node {
-	var most trace.Node
-	for _, n := range nodes {
-		if n.GPUs > most.GPUs {
-			most = n
-		}
-	}
-	return most
+	return slices.MaxFunc(nodes, func(a, b trace.Node) int {
+		return cmp.Or(cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.MilliCPU, b.MilliCPU))
+	})
 }
 
 func nodeOf(n trace.Node, shares bool) *corev1.Node {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/heap"
@@ -48,6 +49,9 @@ type actor struct {
 	position int
 }
 
+// compare is the order of jobs in the trace.
+func (a *actor) compare(b *actor) int { return cmp.Compare(a.job, b.job) }
+
 // Position implements heap.Element.
 func (a *actor) Position() *int { return &a.position }
 
@@ -56,7 +60,7 @@ func newPlayer(ctx context.Context, t *trace.Trace, o Options) (*player, error) 
 		return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.job, b.job)) < 0
 	})}
 	if o.Rule != nil {
-		p.world = newRuled(t, o.Rule)
+		p.world = newRuled(t, o.Rule, o.Tick)
 	} else {
 		w, err := newScheduled(ctx, t, o)
 		if err != nil {
@@ -68,23 +72,20 @@ func newPlayer(ctx context.Context, t *trace.Trace, o Options) (*player, error) 
 	return p, nil
 }
 
-// patience is how long the scheduler is given to start somebody when nothing else happens any more.
-const patience = 10 * time.Minute
+// patience is how often the scheduler looks at jobs again and starts none when nothing else happens any more, before that is the end.
+const patience = 200
 
 // play plays the trace to its end.
 func (p *player) play() error {
-	for idle := time.Duration(0); ; {
+	for idle := 0; ; idle++ {
 		if err := p.tick(); err != nil {
 			return err
 		}
 		next, busy := p.next()
-		switch {
-		case busy:
+		if busy {
 			idle = 0
-		case p.recorder.Waiting() == 0 || idle > patience:
+		} else if p.recorder.Waiting() == 0 || next < 0 || idle > patience {
 			return nil
-		default:
-			idle += next - p.now
 		}
 		p.tell()
 		p.recorder.Advance(next)
@@ -92,7 +93,7 @@ func (p *player) play() error {
 	}
 }
 
-// next is the next tick at which something happens. Busy: somebody comes, is done, or leaves; else only who decides may do something.
+// next is the next tick at which something happens; negative: nothing does any more. Busy: somebody comes, is done, or leaves; else only who decides may do something.
 func (p *player) next() (next time.Duration, busy bool) {
 	next = -1
 	at := func(t time.Duration) {
@@ -116,9 +117,6 @@ func (p *player) next() (next time.Duration, busy bool) {
 	if looks := p.world.next(); looks >= 0 {
 		at(looks)
 	}
-	if next < 0 {
-		next = p.now + patience
-	}
 	return next, busy
 }
 
@@ -132,6 +130,9 @@ func (p *player) tick() error {
 	}
 	whole, evicted, err := p.world.decide(p.now)
 	for _, a := range evicted {
+		if p.trace.Once {
+			return fmt.Errorf("job %d was evicted: where jobs come once none leaves, play it by a configuration without preempt and reclaim", a.ID)
+		}
 		p.evict(a)
 	}
 	for _, a := range whole {

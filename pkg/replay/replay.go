@@ -75,6 +75,9 @@ func Run(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
 		// One job at a time.
 		o.Tick = trace.Every
 	}
+	if len(t.Nodes) == 0 {
+		return nil, errors.New("playing a trace: it has no nodes")
+	}
 	if o.Tick < 0 || o.Checkpoint < 0 {
 		return nil, errors.New("playing a trace: tick and checkpoint are times of 0s or more")
 	}

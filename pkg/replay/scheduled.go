@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ func newScheduled(ctx context.Context, t *trace.Trace, o Options) (*scheduled, e
 	if err != nil {
 		return nil, err
 	}
-	box, err := sandbox.New(ctx, objects, sandbox.Options{Config: o.Config, Extensions: o.Extensions, Now: o.Now})
+	box, err := sandbox.New(ctx, objects, sandbox.Options{Config: o.Config, Extensions: o.Extensions, Now: o.Now, Retried: true})
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +105,7 @@ const cycles = 1_000_000
 
 func (w *scheduled) decide(now time.Duration) (whole, evicted []*actor, err error) {
 	w.box.Clock.SetTime(w.begin.Add(now))
+	w.box.Retry()
 	w.box.Allow(cycles)
 	if err := w.box.Settle(); err != nil {
 		return nil, nil, err
@@ -131,6 +133,9 @@ func (w *scheduled) decide(now time.Duration) (whole, evicted []*actor, err erro
 		}
 	}
 	w.box.API.Trim()
+	// In which order requests reach the API is nobody's decision.
+	slices.SortFunc(whole, (*actor).compare)
+	slices.SortFunc(evicted, (*actor).compare)
 	return whole, evicted, nil
 }
 
@@ -152,7 +157,11 @@ func (w *scheduled) run(a *actor, name string) error {
 	return nil
 }
 
+// next is soon, the next tick, while a pod is kept back because its cycle failed.
 func (w *scheduled) next() time.Duration {
+	if w.box.KeptBack() {
+		return 0
+	}
 	if next := w.box.Next(); !next.IsZero() {
 		return max(0, next.Sub(w.begin))
 	}

@@ -4,9 +4,11 @@
 package replay
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
+	"github.com/caldera-scheduler/caldera/pkg/replay/history"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 	"github.com/caldera-scheduler/caldera/pkg/replay/yardstick"
 )
@@ -37,7 +39,7 @@ type ruled struct {
 	pods   int
 }
 
-func newRuled(t *trace.Trace, rule *yardstick.Rule) *ruled {
+func newRuled(t *trace.Trace, rule *yardstick.Rule, tick time.Duration) *ruled {
 	gpus := make([]int, len(t.Nodes))
 	for i, n := range t.Nodes {
 		gpus[i] = 1000 * n.GPUs
@@ -46,12 +48,15 @@ func newRuled(t *trace.Trace, rule *yardstick.Rule) *ruled {
 	for i, q := range t.Queues {
 		shares[i] = yardstick.Share{Pool: q.Name, Nodes: q.Nodes}
 	}
-	return &ruled{queue: rule.New(gpus, shares), floor: newFloor(t, func(trace.Job) int64 { return 0 }), actors: map[int]*actor{}}
+	if len(t.Queues) == 0 {
+		shares = []yardstick.Share{{Pool: history.DefaultQueue, Nodes: len(t.Nodes)}}
+	}
+	return &ruled{queue: rule.New(tick, gpus, shares), floor: newFloor(t, func(trace.Job) int64 { return 0 }), actors: map[int]*actor{}}
 }
 
 func (w *ruled) come(a *actor) error {
 	w.actors[a.job] = a
-	w.queue.Come(&yardstick.Job{ID: a.job, Pool: a.Queue, Workers: a.Workers, Each: a.GPUs * a.MilliGPU, Duration: a.left})
+	w.queue.Come(&yardstick.Job{ID: a.job, Pool: cmp.Or(a.Queue, history.DefaultQueue), Workers: a.Workers, Each: a.GPUs * a.MilliGPU, Duration: a.left})
 	return nil
 }
 

@@ -70,7 +70,9 @@ func (c *cluster) sleep(end time.Time) bool {
 		c.box.Clock.SetTime(next)
 		return true
 	}
-	if c.box.Clock.Now().Before(end) && c.box.Retry() {
+	if c.box.Clock.Now().Before(end) && c.box.KeptBack() {
+		c.box.Clock.Step(c.box.Backoff())
+		c.box.Retry()
 		return true
 	}
 	if c.box.Clock.Now().Before(least) {

@@ -119,6 +119,7 @@ func (f *flags) run(cmd *cobra.Command, file string) error {
 		return err
 	}
 	for _, d := range deciders {
+		var played []report.Played
 		for _, t := range traces {
 			progress.name = d.name
 			began := time.Now()
@@ -132,8 +133,9 @@ func (f *flags) run(cmd *cobra.Command, file string) error {
 			took := time.Since(began)
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d pods bound in %d ticks, %s; %.2f ms a job\n", d.name, result.Cost.Bound, result.Cost.Ticks,
 				took.Round(100*time.Millisecond), took.Seconds()*1000/float64(len(t.Jobs)))
-			r.AddAll(d.name, t, result.History)
+			played = append(played, report.Played{Trace: t, History: result.History})
 		}
+		r.Add(d.name, played[0], played[1:]...)
 	}
 	return report.Write(cmd.OutOrStdout(), f.output, r)
 }
@@ -161,10 +163,7 @@ func (f *flags) check() error {
 	if !slices.Contains(report.Formats(), f.output) {
 		errs = append(errs, fmt.Errorf("--output is %q: use one of %s", f.output, strings.Join(report.Formats(), ", ")))
 	}
-	if f.load < 0 || f.compress < 0 {
-		errs = append(errs, fmt.Errorf("--load is %g and --compress is %g: use numbers above 0", f.load, f.compress))
-	}
-	if f.load > 0 && f.compress > 0 {
+	if f.load != 0 && f.compress != 0 {
 		errs = append(errs, fmt.Errorf("--load is %g and --compress is %g: use one of them", f.load, f.compress))
 	}
 	if f.seeds < 1 {
@@ -183,11 +182,14 @@ func (f *flags) check() error {
 
 // trace reads the scenario with what the flags say otherwise.
 func (f *flags) trace(s *trace.Scenario) (*trace.Trace, error) {
-	if f.load > 0 || f.compress > 0 {
+	if f.load != 0 || f.compress != 0 {
 		s.Load, s.Compress = f.load, f.compress
 	}
 	if f.gangs != "" {
 		s.Gangs = trace.Gangs(f.gangs)
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
 	}
 	return s.Trace()
 }
@@ -229,6 +231,13 @@ func (f *flags) deciders() ([]decider, error) {
 	}
 	for _, name := range f.yardsticks {
 		all = append(all, decider{name: name, rule: yardstick.Named(name)})
+	}
+	seen := map[string]bool{}
+	for _, d := range all {
+		if seen[d.name] {
+			return nil, fmt.Errorf("two columns would be called %s: give one of them another name by --config NAME=FILE", d.name)
+		}
+		seen[d.name] = true
 	}
 	return all, nil
 }

@@ -76,6 +76,11 @@ func TestAListIsInflatedBySeveralSeeds(t *testing.T) {
 	if !strings.Contains(out, "when 50 % were asked for     50.00 %\n") {
 		t.Errorf("got\n%s", out)
 	}
+	for _, format := range []string{"jobs", "html"} {
+		if _, _, err := command(t, filepath.Join(dir, "list.yaml"), "--yardstick", "fifo", "--seeds", "3", "-o", format); err != nil {
+			t.Errorf("-o %s: %v", format, err)
+		}
+	}
 	if _, _, err := command(t, filepath.Join(dir, "small.yaml"), "--yardstick", "fifo", "--seeds", "3"); err == nil || !strings.Contains(err.Error(), "--seeds is 3: only an inflated list has any") {
 		t.Errorf("got %v", err)
 	}
@@ -105,6 +110,8 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"a rule of no name":        {[]string{"small.yaml", "--yardstick", "lifo"}, `--yardstick is "lifo": use one of fifo, fifo-static, easy, shortest`},
 		"two ways to compress":     {[]string{"small.yaml", "--load", "1", "--compress", "2"}, "--load is 1 and --compress is 2: use one of them"},
 		"no seeds":                 {[]string{"small.yaml", "--seeds", "0"}, "--seeds is 0: use 1 or more"},
+		"two columns of one name":  {[]string{"small.yaml", "--config", "mine.conf", "--config", "mine.conf"}, "two columns would be called mine: give one of them another name by --config NAME=FILE"},
+		"no load at all":           {[]string{"small.yaml", "--load", "NaN"}, "load is NaN"},
 		"a negative time":          {[]string{"small.yaml", "--tick", "-1s"}, "--tick is -1s"},
 		"gangs of no kind":         {[]string{"small.yaml", "--gangs", "pairs"}, `gangs is "pairs": use listed, packed or pod-per-gpu`},
 		"a plugin of no name":      {[]string{"small.yaml", "--config", "bad.conf"}, `tiers[0].plugins[0].name: Unsupported value: "gangs"`},

@@ -90,7 +90,8 @@ func jain(queues []history.QueueHour) (index float64, several bool) {
 		squares += x * x
 	}
 	if squares == 0 {
-		return 0, n > 1
+		// Nobody has anything: all have the same part.
+		return 1, n > 1
 	}
 	return sum * sum / (n * squares), n > 1
 }

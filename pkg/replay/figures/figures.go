@@ -8,6 +8,7 @@ package figures
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/replay/history"
@@ -123,9 +124,9 @@ func Of(t *trace.Trace, h *history.History) Figures {
 		}
 	}
 	f.Switches = distribution(switches)
-	f.Utilisation = mean(h, from, last, func(p history.Hour) float64 { return p.Held })
-	f.Stranded = mean(h, from, last, func(p history.Hour) float64 { return p.Stranded })
-	f.Fragmented = mean(h, from, last, func(p history.Hour) float64 { return p.Fragmented })
+	if gpus := float64(h.GPUs); gpus > 0 {
+		f.Utilisation, f.Stranded, f.Fragmented = h.Window.Held/gpus, h.Window.Stranded/gpus, h.Window.Fragmented/gpus
+	}
 	f.Arrived = arrived(h)
 	return f
 }
@@ -202,7 +203,7 @@ func classes() []*tally {
 	}
 }
 
-// periods calls see with the periods that begin from one time on and before another; with at least one, if there are any.
+// periods calls see with the periods that are not over at one time and begin before another, and with the first one.
 func periods(h *history.History, from, to time.Duration, see func(int, history.Hour)) {
 	for i, p := range h.Hours {
 		at := time.Duration(i) * history.Bucket
@@ -210,22 +211,6 @@ func periods(h *history.History, from, to time.Duration, see func(int, history.H
 			see(i, p)
 		}
 	}
-}
-
-// mean is a part of the GPUs over time.
-func mean(h *history.History, from, to time.Duration, of func(history.Hour) float64) float64 {
-	sum, weight := 0.0, 0.0
-	periods(h, from, to, func(i int, p history.Hour) {
-		at := time.Duration(i) * history.Bucket
-		// The last period may not be over when the last job comes, or when all is.
-		part := float64(min(at+history.Bucket, h.End)-at) / float64(history.Bucket)
-		sum += of(p)
-		weight += part
-	})
-	if weight == 0 || h.GPUs == 0 {
-		return 0
-	}
-	return sum / weight / float64(h.GPUs)
 }
 
 // evicted counts evictions.
@@ -252,7 +237,7 @@ func evicted(h *history.History, last time.Duration) Evicted {
 // overtaking finds jobs that started later than one of the same queue and size that came after them.
 func overtaking(t *trace.Trace, h *history.History, from time.Duration) Overtaking {
 	type kind struct {
-		queue                string
+		queue, models        string
 		workers, gpus, milli int
 		milliCPU, memory     int64
 	}
@@ -265,7 +250,7 @@ func overtaking(t *trace.Trace, h *history.History, from time.Duration) Overtaki
 		if !outcome.Started() {
 			continue
 		}
-		k := kind{j.Queue, j.Workers, j.GPUs, j.MilliGPU, j.MilliCPU, j.MemoryMiB}
+		k := kind{j.Queue, strings.Join(j.Models, "|"), j.Workers, j.GPUs, j.MilliGPU, j.MilliCPU, j.MemoryMiB}
 		earliest, later := first[k]
 		if later && earliest < outcome.Start && j.Submit >= from {
 			by := outcome.Start - earliest

@@ -29,7 +29,7 @@ func ten() *trace.Trace {
 
 // played is a history in which each job starts so long after it came; negative: never.
 func played(t *trace.Trace, waits ...time.Duration) *history.History {
-	h := &history.History{GPUs: t.GPUs(), Queues: []string{"default"}, End: 20 * time.Hour}
+	h := &history.History{GPUs: t.GPUs(), Queues: []string{"default"}, End: 20 * time.Hour, Window: history.Mean{Held: 1, Stranded: 0.5, Fragmented: 0.2}}
 	for i, j := range t.Jobs {
 		o := history.Outcome{Submit: j.Submit, Start: j.Submit + waits[i], End: j.Submit + waits[i] + j.Duration}
 		if waits[i] < 0 {
@@ -38,7 +38,7 @@ func played(t *trace.Trace, waits ...time.Duration) *history.History {
 		h.Jobs = append(h.Jobs, o)
 	}
 	for range 20 {
-		h.Hours = append(h.Hours, history.Hour{Held: 1, Stranded: 0.5, Fragmented: 0.2, Queues: make([]history.QueueHour, 1)})
+		h.Hours = append(h.Hours, history.Hour{Queues: make([]history.QueueHour, 1)})
 	}
 	return h
 }
@@ -86,6 +86,8 @@ func TestFairness(t *testing.T) {
 	for i := 2; i < 5; i++ {
 		h.Hours[i].Queues = []history.QueueHour{{Held: 1.75, Entitled: 1}, {Held: 0.25, Entitled: 1}}
 	}
+	// One hour nobody has anything, which is even.
+	h.Hours[6].Queues = []history.QueueHour{{Entitled: 1}, {Entitled: 1}}
 	// One hour nobody but a asks for anything.
 	h.Hours[7].Queues[1] = history.QueueHour{}
 	got := figures.Of(tr, h).Fairness

@@ -6,6 +6,8 @@
 package history
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -24,10 +26,28 @@ type History struct {
 	// Queues are the names of the queues of Hour.Queues, GPUs how many the nodes have.
 	Queues []string
 	GPUs   int
+	// Window is what was so on average while jobs count: from the end of the first tenth of the time until the last job comes, and until then.
+	Window Mean
 	// Arrivals are what was so after each job that came, where jobs come once.
 	Arrivals []Arrival
 	// End is when the last event was.
 	End time.Duration
+}
+
+// Mean is what was so on average in some time. Amounts are GPUs.
+type Mean struct {
+	// Held is what jobs hold that are whole, Stranded what nobody holds while a job waits that asks for no more than that in sum, Fragmented what the
+	// average pod of the trace could not use of what nobody holds (FGD, USENIX ATC 2023).
+	Held       float64 `json:"held"`
+	Stranded   float64 `json:"stranded"`
+	Fragmented float64 `json:"fragmented"`
+}
+
+// add adds what is so in a part of the time.
+func (m *Mean) add(part float64, now Mean) {
+	m.Held += part * now.Held
+	m.Stranded += part * now.Stranded
+	m.Fragmented += part * now.Fragmented
 }
 
 // Arrival is what was so after a job had come and had started, or was gone. Amounts are GPUs.
@@ -60,13 +80,9 @@ func (o Outcome) Ended() bool { return o.End >= 0 }
 
 // Hour is what happened in a period. Amounts are GPUs on average.
 type Hour struct {
-	// Held is what jobs hold that are whole, Waiting what those ask for that are not.
-	Held    float64 `json:"held"`
+	Mean
+	// Waiting is what jobs ask for that are not whole.
 	Waiting float64 `json:"waiting"`
-	// Stranded is what nobody holds while a job waits that asks for no more than that in sum.
-	Stranded float64 `json:"stranded"`
-	// Fragmented is what the average pod of the trace could not use of what nobody holds (FGD, USENIX ATC 2023); it is taken when a period ends.
-	Fragmented float64 `json:"fragmented"`
 	// Jobs is the largest number of jobs that waited at a time.
 	Jobs int `json:"jobs"`
 	// Evictions counts jobs that were evicted.
@@ -139,7 +155,7 @@ func NewRecorder(t *trace.Trace, fragmented func() float64) *Recorder {
 		r.history.Jobs[i] = Outcome{Submit: j.Submit, Start: never, End: never}
 	}
 	for _, q := range t.Queues {
-		r.add(q.Name, float64(q.Nodes))
+		r.add(q.Name, max(1, float64(q.Nodes)))
 	}
 	return r
 }
@@ -161,8 +177,7 @@ func (r *Recorder) queueOf(job int) *queue {
 	}
 	i, ok := r.index[name]
 	if !ok {
-		// Queues that the list does not have are due nothing but what others leave.
-		i = r.add(name, 0)
+		i = r.add(name, 1)
 	}
 	return &r.queues[i]
 }
@@ -243,7 +258,9 @@ func (r *Recorder) wait(job, sign int) {
 	r.waiting += float64(sign) * gpus
 	r.queueOf(job).waiting += float64(sign) * gpus
 	r.waits += sign
-	r.sizes.count(int(1000*gpus), sign)
+	if gpus > 0 {
+		r.sizes.count(int(math.Round(1000*gpus)), sign)
+	}
 	r.stale = true
 }
 
@@ -252,25 +269,50 @@ func (r *Recorder) Advance(to time.Duration) {
 	if r.stale {
 		r.entitle()
 	}
+	if r.now < to {
+		present := r.present()
+		from, last := r.window()
+		if counts := min(to, last) - max(r.now, from); counts > 0 {
+			r.history.Window.add(float64(counts)/float64(last-from), present)
+		}
+		r.spread(to, present)
+	}
+	r.history.End = r.now
+}
+
+// window is the time in which things count.
+func (r *Recorder) window() (from, last time.Duration) {
+	last = r.trace.Last()
+	return last / 10, last
+}
+
+// present is what is so now.
+func (r *Recorder) present() Mean {
+	m := Mean{Held: r.held}
+	if free, least := float64(r.history.GPUs)-r.held, r.sizes.least(); least > 0 && float64(least) <= 1000*free+0.5 {
+		m.Stranded = free
+	}
+	if r.fragmented != nil {
+		m.Fragmented = r.fragmented()
+	}
+	return m
+}
+
+// spread has what is so now be so until a time.
+func (r *Recorder) spread(to time.Duration, present Mean) {
 	for r.now < to {
 		end := min(to, (r.now/Bucket+1)*Bucket)
 		part := float64(end-r.now) / float64(Bucket)
 		h := r.hour(r.now)
-		h.Held += part * r.held
+		h.add(part, present)
 		h.Waiting += part * r.waiting
 		h.Jobs = max(h.Jobs, r.waits)
-		if free := float64(r.history.GPUs) - r.held; r.waits > 0 && float64(r.sizes.least()) <= 1000*free+0.5 {
-			h.Stranded += part * free
-		}
 		for i, q := range r.queues {
 			h.Queues[i].Held += part * q.held
 			h.Queues[i].Entitled += part * q.entitled
 		}
-		if r.now = end; r.now%Bucket == 0 && r.fragmented != nil {
-			h.Fragmented = r.fragmented()
-		}
+		r.now = end
 	}
-	r.history.End = r.now
 }
 
 // hour returns the period of a time.
@@ -306,41 +348,23 @@ func (r *Recorder) Done() *History {
 	return r.history
 }
 
-// Divide divides an amount by weights: nobody gets more than it demands, and what one leaves the others divide. Where only those without a weight
-// want more, they divide it evenly.
+// Divide divides an amount by weights, which are above 0: nobody gets more than it demands, and what one leaves the others divide.
 func Divide(amount float64, demands, weights []float64) []float64 {
 	parts := make([]float64, len(demands))
-	order := make([]int, len(demands))
-	for i := range order {
-		order[i] = i
+	var open []int
+	sum := 0.0
+	for i, d := range demands {
+		if d > 0 {
+			open = append(open, i)
+			sum += weights[i]
+		}
 	}
-	for _, weigh := range []func(int) float64{
-		func(i int) float64 { return weights[i] },
-		func(i int) float64 { return 1 },
-	} {
-		want := func(i int) float64 { return demands[i] - parts[i] }
-		open := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return weigh(i) <= 0 || want(i) <= 0 })
-		// Who wants least for its weight is satisfied first.
-		slices.SortStableFunc(open, func(a, b int) int {
-			x, y := want(a)*weigh(b), want(b)*weigh(a)
-			switch {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return 0
-		})
-		sum := 0.0
-		for _, i := range open {
-			sum += weigh(i)
-		}
-		for _, i := range open {
-			part := min(want(i), amount*weigh(i)/sum)
-			sum -= weigh(i)
-			parts[i] += part
-			amount -= part
-		}
+	// Who wants least for its weight is satisfied first.
+	slices.SortStableFunc(open, func(a, b int) int { return cmp.Compare(demands[a]*weights[b], demands[b]*weights[a]) })
+	for _, i := range open {
+		parts[i] = min(demands[i], amount*weights[i]/sum)
+		sum -= weights[i]
+		amount -= parts[i]
 	}
 	return parts
 }

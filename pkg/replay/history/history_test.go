@@ -27,8 +27,6 @@ func TestQueuesDivideByWeightWhatTheyAskFor(t *testing.T) {
 		"by weight":                           {12, []float64{20, 20}, []float64{1, 3}, []float64{3, 9}},
 		"what one leaves the others divide":   {12, []float64{2, 20, 20}, []float64{2, 1, 1}, []float64{2, 5, 5}},
 		"nobody gets more than is asked for":  {12, []float64{1, 2}, []float64{1, 1}, []float64{1, 2}},
-		"without weight only what is left":    {12, []float64{8, 20}, []float64{1, 0}, []float64{8, 4}},
-		"without any weight evenly":           {12, []float64{20, 20, 1}, []float64{0, 0, 0}, []float64{5.5, 5.5, 1}},
 		"who asks for nothing does not count": {12, []float64{0, 20, 20}, []float64{10, 1, 1}, []float64{0, 6, 6}},
 		"nobody":                              {12, nil, nil, []float64{}},
 	} {
@@ -95,6 +93,8 @@ func TestAHistoryIsTakenDown(t *testing.T) {
 	got := r.Done()
 	want := &history.History{
 		GPUs: 8, Queues: []string{"a", "b", "default"}, End: 150 * time.Minute,
+		// From 9 to 90 minutes: job 0 alone.
+		Window: history.Mean{Held: 6, Fragmented: 1.5},
 		Jobs: []history.Outcome{
 			{Submit: 0, Start: 0, End: 150 * time.Minute, Evictions: 1, Lost: 6 * 90 * 60},
 			{Submit: 30 * time.Minute, Start: 90 * time.Minute, End: 2 * time.Hour},
@@ -102,13 +102,16 @@ func TestAHistoryIsTakenDown(t *testing.T) {
 		},
 		Hours: []history.Hour{
 			// For half an hour 8 GPUs are asked for, and 2 are free: nothing is stranded, since nobody asks for as few.
-			{Held: 6, Waiting: 4, Fragmented: 1.5, Jobs: 1, Queues: []history.QueueHour{{Held: 6, Entitled: 3 + 1}, {Entitled: 3}, {}}},
-			// The half hour of job 1 on all: job 0 waits for 6, job 2 for a half, and nothing is free.
 			{
-				Held: 3 + 4, Waiting: 4 + 3.25, Fragmented: 1.5, Jobs: 2, Evictions: 1,
-				Queues: []history.QueueHour{{Held: 3, Entitled: 1 + 1}, {Held: 4, Entitled: 3 + 3}, {}},
+				Mean: history.Mean{Held: 6, Fragmented: 1.5}, Waiting: 4, Jobs: 1,
+				Queues: []history.QueueHour{{Held: 6, Entitled: 3 + 1}, {Entitled: 3}, {}},
 			},
-			{Held: 3.25, Queues: []history.QueueHour{{Held: 3, Entitled: 3}, {}, {Held: 0.25, Entitled: 0.25}}},
+			// The half hour of job 1 on all: job 0 waits for 6, job 2 for a half, and nothing is free. Of 8 queue default gets its half, and a its quarter.
+			{
+				Mean: history.Mean{Held: 3 + 4, Fragmented: 1.5}, Waiting: 4 + 3.25, Jobs: 2, Evictions: 1,
+				Queues: []history.QueueHour{{Held: 3, Entitled: 1 + 1.875/2}, {Held: 4, Entitled: 3 + 5.625/2}, {Entitled: 0.25}},
+			},
+			{Mean: history.Mean{Held: 3.25, Fragmented: 0.75}, Queues: []history.QueueHour{{Held: 3, Entitled: 3}, {}, {Held: 0.25, Entitled: 0.25}}},
 		},
 	}
 	if diff := cmp.Diff(want, got, near); diff != "" {
@@ -119,7 +122,7 @@ func TestAHistoryIsTakenDown(t *testing.T) {
 func TestRoomIsStrandedWhileSomebodyWaitsWhoAsksForNoMore(t *testing.T) {
 	tr := &trace.Trace{
 		Nodes: []trace.Node{{Name: "n", GPUs: 4}, {Name: "m", GPUs: 4}},
-		Jobs:  []trace.Job{{Workers: 2, GPUs: 3, MilliGPU: 1000}, {Workers: 1, GPUs: 2, MilliGPU: 1000}, {Workers: 1, GPUs: 3, MilliGPU: 1000}},
+		Jobs:  []trace.Job{{Workers: 2, GPUs: 3, MilliGPU: 1000}, {Workers: 1, GPUs: 2, MilliGPU: 1000}, {Workers: 1, GPUs: 3, MilliGPU: 1000}, {Workers: 1}},
 	}
 	r := history.NewRecorder(tr, nil)
 	r.Come(0)
@@ -128,7 +131,14 @@ func TestRoomIsStrandedWhileSomebodyWaitsWhoAsksForNoMore(t *testing.T) {
 	r.Advance(time.Hour)
 	r.Come(1)
 	r.Advance(2 * time.Hour)
+	// Who asks for no GPU waits for something else.
+	r.Start(1, 0)
+	r.Come(3)
+	r.Advance(3 * time.Hour)
 	h := r.Done()
+	if h.Hours[2].Stranded != 0 {
+		t.Errorf("stranded are %g while only a job without GPUs waits", h.Hours[2].Stranded)
+	}
 	if h.Hours[0].Stranded != 0 || h.Hours[1].Stranded != 2 {
 		t.Errorf("stranded are %g, then %g: want 0 while 3 are asked for, 2 while 2 are", h.Hours[0].Stranded, h.Hours[1].Stranded)
 	}

@@ -97,7 +97,7 @@ func (r *Report) waits(sized func(gpus float64) bool) []curve {
 		var waits []float64
 		jobs := 0.0
 		for i, o := range run.History.Jobs {
-			if !sized(r.trace.Jobs[i].AllGPUs()) {
+			if !sized(run.trace.Jobs[i].AllGPUs()) {
 				continue
 			}
 			jobs++

@@ -25,8 +25,8 @@ type Run struct {
 	// Figures are those of the history.
 	Figures figures.Figures
 	History *history.History
-	// seeds are what was allocated in each of several replays.
-	seeds [][]figures.Arrived
+	// trace is what was played.
+	trace *trace.Trace
 }
 
 // Report is several replays of one trace.
@@ -37,28 +37,30 @@ type Report struct {
 	// Nodes, GPUs and Jobs are how many there are.
 	Nodes, GPUs, Jobs int
 	Runs              []Run
-	// trace is what was played.
-	trace *trace.Trace
+	// once: jobs come once.
+	once bool
 }
 
 // New returns a report without replays.
 func New(scenario, about string, t *trace.Trace) *Report {
-	return &Report{Scenario: scenario, About: about, Nodes: len(t.Nodes), GPUs: t.GPUs(), Jobs: len(t.Jobs), trace: t}
+	return &Report{Scenario: scenario, About: about, Nodes: len(t.Nodes), GPUs: t.GPUs(), Jobs: len(t.Jobs), once: t.Once}
 }
 
-// Add adds a replay.
-func (r *Report) Add(name string, h *history.History) { r.AddAll(name, r.trace, h) }
+// Played is a trace and what happened when it was played.
+type Played struct {
+	Trace   *trace.Trace
+	History *history.History
+}
 
-// AddAll adds replays of several traces that differ by chance as one: the parts that are allocated are means over all of them, all else is of the last.
-func (r *Report) AddAll(name string, t *trace.Trace, h *history.History) {
-	f := figures.Of(t, h)
-	if last := len(r.Runs) - 1; last >= 0 && r.Runs[last].Name == name {
-		r.Runs[last].seeds = append(r.Runs[last].seeds, f.Arrived)
-		f.Arrived = figures.Mean(r.Runs[last].seeds)
-		r.Runs[last].Figures, r.Runs[last].History = f, h
-		return
+// Add adds a replay. Of several, of traces that differ by chance, the parts that are allocated are means over all of them, and all else is of the first.
+func (r *Report) Add(name string, first Played, others ...Played) {
+	f := figures.Of(first.Trace, first.History)
+	arrived := [][]figures.Arrived{f.Arrived}
+	for _, p := range others {
+		arrived = append(arrived, figures.Of(p.Trace, p.History).Arrived)
 	}
-	r.Runs = append(r.Runs, Run{Name: name, Figures: f, History: h, seeds: [][]figures.Arrived{f.Arrived}})
+	f.Arrived = figures.Mean(arrived)
+	r.Runs = append(r.Runs, Run{Name: name, Figures: f, History: first.History, trace: first.Trace})
 }
 
 // formats are the ways to write a report.
@@ -174,7 +176,7 @@ func Jobs(out io.Writer, r *Report) error {
 	return lines(out, []string{"run", "job", "queue", "gpus", "workers", "submit_s", "start_s", "end_s", "duration_s", "evictions", "lost_gpu_s"}, func(line func(...any)) {
 		for _, run := range r.Runs {
 			for i, o := range run.History.Jobs {
-				j := r.trace.Jobs[i]
+				j := run.trace.Jobs[i]
 				var start, end any = "", ""
 				if o.Started() {
 					start = o.Start.Seconds()

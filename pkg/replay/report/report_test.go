@@ -46,7 +46,7 @@ func small(t *testing.T) *report.Report {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Add(rule, result.History)
+		r.Add(rule, report.Played{Trace: tr, History: result.History})
 	}
 	return r
 }

@@ -28,6 +28,9 @@ type section struct {
 	rows  []row
 }
 
+// fairness is the title of the section about queues.
+const fairness = "FAIRNESS (Jain)"
+
 // sections are the figures in the order in which people read them. Classes are added for what a trace has.
 func (r *Report) sections() []section {
 	all := []section{
@@ -49,7 +52,7 @@ func (r *Report) sections() []section {
 			{"p95", func(f figures.Figures) string { return ratio(f.Slowdown.P95) }},
 			{"p99", func(f figures.Figures) string { return ratio(f.Slowdown.P99) }},
 		}},
-		{"FAIRNESS (Jain)", []row{
+		{fairness, []row{
 			{"mean by hour", func(f figures.Figures) string { return index(f.Fairness.Mean) }},
 			{"least by hour", func(f figures.Figures) string { return index(f.Fairness.Least) }},
 			{"hours below 0.9", func(f figures.Figures) string { return fmt.Sprintf("%d of %d", f.Fairness.Unfair, f.Fairness.Hours) }},
@@ -63,6 +66,10 @@ func (r *Report) sections() []section {
 			{"GPU hours lost", func(f figures.Figures) string { return fmt.Sprintf("%.0f", f.Evicted.LostGPUHours) }},
 		}},
 	}
+	if !slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Figures.Fairness.Hours > 0 }) {
+		// There was never more than one queue.
+		all = slices.DeleteFunc(all, func(s section) bool { return s.title == fairness })
+	}
 	if slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Figures.Switches.Max > 0 }) {
 		all = append(all, section{"SWITCHES A GANG", []row{
 			{"mean", func(f figures.Figures) string { return known(f.Switches.Mean) }},
@@ -70,11 +77,11 @@ func (r *Report) sections() []section {
 			{"most", func(f figures.Figures) string { return known(f.Switches.Max) }},
 		}})
 	}
-	if r.trace.Once {
+	if r.once {
 		all = r.inflated()
 	}
 	for _, name := range r.classes() {
-		if r.trace.Once {
+		if r.once {
 			break
 		}
 		all = append(all, section{"WAIT, " + strings.ToUpper(name[:1]) + name[1:], append([]row{{"jobs", func(f figures.Figures) string {

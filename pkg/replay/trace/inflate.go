@@ -19,24 +19,24 @@ func (t *Trace) inflate(o Inflate) {
 	population := t.Jobs
 	jobs := slices.Clone(population)
 	random.Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })
-	want, total := o.Ratio*float64(t.GPUs()), 0.0
+	want, total := int(o.Ratio*float64(wholeGPU*t.GPUs())), 0
 	for _, j := range jobs {
-		total += j.AllGPUs()
+		total += j.milli()
 	}
 	if total > want {
 		for total > want {
 			i := random.IntN(len(jobs))
-			total -= jobs[i].AllGPUs()
+			total -= jobs[i].milli()
 			jobs = slices.Delete(jobs, i, i+1)
 		}
 	} else if total > 0 {
 		for {
 			next := population[random.IntN(len(population))]
-			if total+float64(min(1, next.GPUs)*next.MilliGPU)/wholeGPU > want {
+			if total+min(1, next.GPUs)*next.MilliGPU > want {
 				break
 			}
 			jobs = append(jobs, next)
-			total += next.AllGPUs()
+			total += next.milli()
 		}
 	}
 	for i := range jobs {

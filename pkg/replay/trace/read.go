@@ -4,54 +4,55 @@
 package trace
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
 
-// most is the largest number of pods, or of GPUs of a pod, that is taken for meant.
-const most = 100_000
+// The largest numbers that are taken for meant.
+const (
+	// mostPods is of pods of a job, GPUs of a pod or a node, and nodes.
+	mostPods = 100_000
+	// mostAmount is of millicores and MiB.
+	mostAmount = 1 << 40
+	// mostJobs is of numbers of jobs.
+	mostJobs = 1 << 40
+	// mostSeconds is a hundred years.
+	mostSeconds = 100 * 365 * 24 * 3600
+)
 
 // ReadJobs reads a list of jobs: job, submit_s, gpus_per_worker, workers and duration_s, and queue and cpus_per_worker if they are there.
 func ReadJobs(file string) ([]Job, error) {
 	var jobs []Job
 	err := each(file, []string{"job", "submit_s", "workers", "gpus_per_worker", "duration_s"}, func(t *table) {
 		j := Job{
-			ID: int(t.number("job", 0)), Queue: t.text("queue"),
+			ID: int(t.number("job", 0, mostJobs)), Queue: t.text("queue"),
 			Submit: t.seconds("submit_s", 0), Duration: t.seconds("duration_s", 1),
-			Workers: int(t.number("workers", 1)), GPUs: int(t.number("gpus_per_worker", 0)), MilliGPU: 1000,
+			Workers: int(t.number("workers", 1, mostPods)), GPUs: int(t.number("gpus_per_worker", 0, mostPods)), MilliGPU: wholeGPU,
 			MilliCPU: -1, MemoryMiB: -1,
 		}
-		if cores := t.optional("cpus_per_worker"); cores >= 0 {
-			j.MilliCPU = 1000 * cores
+		if t.text("cpus_per_worker") != "" {
+			j.MilliCPU = 1000 * t.number("cpus_per_worker", 0, mostPods)
 		}
-		t.bound("workers", j.Workers)
-		t.bound("gpus_per_worker", j.GPUs)
 		jobs = append(jobs, j)
 	})
 	sortJobs(jobs)
 	return jobs, err
 }
 
-// bound refuses a number that cannot be meant.
-func (t *table) bound(column string, value int) {
-	if value > most {
-		t.refuse(column, fmt.Sprintf("write %d at most", most))
-	}
-}
-
 // seconds is a time in whole seconds of at least so many.
 func (t *table) seconds(column string, least int64) time.Duration {
-	return time.Duration(t.number(column, least)) * time.Second
+	return time.Duration(t.number(column, least, mostSeconds)) * time.Second
 }
 
 // ReadNodes reads a list of nodes as openb has it: sn, cpu_milli, memory_mib, gpu, model.
 func ReadNodes(file string) ([]Node, error) {
 	var nodes []Node
+	names := map[string]bool{}
 	err := each(file, []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, func(t *table) {
+		t.once("sn", names)
 		nodes = append(nodes, Node{
-			Name: t.text("sn"), MilliCPU: t.number("cpu_milli", 0), MemoryMiB: t.number("memory_mib", 0),
-			GPUs: int(t.number("gpu", 0)), Model: t.text("model"),
+			Name: t.text("sn"), MilliCPU: t.number("cpu_milli", 0, mostAmount), MemoryMiB: t.number("memory_mib", 0, mostAmount),
+			GPUs: int(t.number("gpu", 0, mostPods)), Model: t.text("model"),
 		})
 	})
 	return nodes, err
@@ -63,7 +64,9 @@ const tiers = 3
 // ReadHosts reads hosts and the switches above them, as lingjun has them: host, dsw, psw, asw. What else a host has is that of the machine.
 func ReadHosts(file string, machine Node) ([]Node, error) {
 	var nodes []Node
+	names := map[string]bool{}
 	err := each(file, []string{"host", "dsw", "psw", "asw"}, func(t *table) {
+		t.once("host", names)
 		n := machine
 		n.Name, n.Network = t.text("host"), []string{t.text("dsw"), t.text("psw"), t.text("asw")}
 		nodes = append(nodes, n)
@@ -74,10 +77,21 @@ func ReadHosts(file string, machine Node) ([]Node, error) {
 // ReadQueues reads queues and how many nodes each of them is due: queue, nodes.
 func ReadQueues(file string) ([]Queue, error) {
 	var queues []Queue
+	names := map[string]bool{}
 	err := each(file, []string{"queue", "nodes"}, func(t *table) {
-		queues = append(queues, Queue{Name: t.text("queue"), Nodes: int(t.number("nodes", 0))})
+		t.once("queue", names)
+		queues = append(queues, Queue{Name: t.text("queue"), Nodes: int(t.number("nodes", 0, mostPods))})
 	})
 	return queues, err
+}
+
+// once refuses a name that is empty, or there already.
+func (t *table) once(column string, names map[string]bool) {
+	name := t.text(column)
+	if name == "" || names[name] {
+		t.refuse(column, "write a name that no other line has")
+	}
+	names[name] = true
 }
 
 // ReadPods reads a list of pods as openb has it: name, cpu_milli, memory_mib, num_gpu, gpu_milli and, if they are there, gpu_spec, creation_time
@@ -86,10 +100,10 @@ func ReadPods(file string) ([]Job, error) {
 	var jobs []Job
 	err := each(file, []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}, func(t *table) {
 		j := Job{
-			ID: len(jobs), Workers: 1, MilliCPU: t.number("cpu_milli", 0), MemoryMiB: t.number("memory_mib", 0),
-			GPUs: int(t.number("num_gpu", 0)), MilliGPU: int(t.number("gpu_milli", 0)),
+			ID: len(jobs), Workers: 1, MilliCPU: t.number("cpu_milli", 0, mostAmount), MemoryMiB: t.number("memory_mib", 0, mostAmount),
+			GPUs: int(t.number("num_gpu", 0, mostPods)), MilliGPU: int(t.number("gpu_milli", 0, wholeGPU)),
 		}
-		if j.MilliGPU > 1000 || j.GPUs > 1 && j.MilliGPU != 1000 || j.GPUs == 1 && j.MilliGPU == 0 {
+		if j.GPUs > 1 && j.MilliGPU != wholeGPU || j.GPUs == 1 && j.MilliGPU == 0 {
 			t.refuse("gpu_milli", "write 1 to 1000, and 1000 for more than one GPU")
 		}
 		if models := t.text("gpu_spec"); models != "" {

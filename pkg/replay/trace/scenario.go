@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,6 +73,9 @@ type Queues struct {
 	Count int    `json:"count"`
 }
 
+// slowest is the least by which time can be compressed, and its inverse the most.
+const slowest = 0.001
+
 // LoadScenario reads a scenario. An error names the file, the field, the value and what to change.
 func LoadScenario(file string) (*Scenario, error) {
 	data, err := os.ReadFile(file)
@@ -84,14 +86,14 @@ func LoadScenario(file string) (*Scenario, error) {
 	if err := yaml.UnmarshalStrict(data, s); err != nil {
 		return nil, fmt.Errorf("reading scenario %s: %w", file, err)
 	}
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", file, err)
 	}
 	return s, nil
 }
 
-// check finds what cannot be, all of it.
-func (s *Scenario) check() error {
+// Check finds what cannot be, all of it.
+func (s *Scenario) Check() error {
 	var errs []error
 	refuse := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -99,8 +101,8 @@ func (s *Scenario) check() error {
 		}
 	}
 	refuse((s.Jobs == "") == (s.Pods == ""), "jobs is %q and pods is %q: name one of them", s.Jobs, s.Pods)
-	refuse(s.Compress < 0 || math.IsNaN(s.Compress) || math.IsInf(s.Compress, 0), "compress is %g: write a number above 0", s.Compress)
-	refuse(s.Load < 0 || s.Load > 100, "load is %g: write a number above 0, like 0.9", s.Load)
+	refuse(s.Compress != 0 && !(s.Compress >= slowest && s.Compress <= 1/slowest), "compress is %g: write a number from %g to %g", s.Compress, slowest, 1/slowest)
+	refuse(s.Load != 0 && !(s.Load > 0 && s.Load <= 100), "load is %g: write a number above 0, like 0.9", s.Load)
 	refuse(s.Compress != 0 && s.Load != 0, "compress is %g and load is %g: write one of them", s.Compress, s.Load)
 	refuse(s.From.Duration < 0, "from is %s: write 0s or more", s.From.Duration)
 	refuse(s.To.Duration != 0 && s.To.Duration <= s.From.Duration, "to is %s: write more than from, which is %s", s.To.Duration, s.From.Duration)
@@ -117,14 +119,14 @@ func (s *Scenario) check() error {
 	}
 	n := s.Nodes
 	refuse(n.File != "" && n.Hosts != "", "nodes.file is %q and nodes.hosts is %q: name one of them", n.File, n.Hosts)
-	refuse(n.Count < 0 || n.Count > most, "nodes.count is %d: write 1 to %d", n.Count, most)
+	refuse(n.Count < 0 || n.Count > mostPods, "nodes.count is %d: write 1 to %d", n.Count, mostPods)
 	refuse(n.File == "" && n.Hosts == "" && n.Count == 0, "nodes has no file, hosts or count: say which nodes there are")
 	if n.File == "" {
 		refuse(n.CPU.Sign() <= 0, "nodes.cpu is %s: write how many cores a node has", n.CPU.String())
 		refuse(n.Memory.Sign() <= 0, "nodes.memory is %s: write how much memory a node has, like 768Gi", n.Memory.String())
 	}
-	refuse(n.GPUs < 0 || n.GPUs > most, "nodes.gpus is %d: write 0 or more", n.GPUs)
-	refuse(s.Queues.Count < 0 || s.Queues.Count > most, "queues.count is %d: write 0 or more", s.Queues.Count)
+	refuse(n.GPUs < 0 || n.GPUs > mostPods, "nodes.gpus is %d: write 0 or more", n.GPUs)
+	refuse(s.Queues.Count < 0 || s.Queues.Count > mostPods, "queues.count is %d: write 0 or more", s.Queues.Count)
 	refuse(s.Queues.Count > 0 && s.Queues.File != "", "queues.file is %q and queues.count is %d: write one of them", s.Queues.File, s.Queues.Count)
 	return errors.Join(errs...)
 }
@@ -138,6 +140,9 @@ func (s *Scenario) Trace() (*Trace, error) {
 		}
 	}
 	if s.Inflate != nil {
+		if t.GPUs() == 0 {
+			return nil, errors.New("the nodes have no GPUs: a list is inflated until it asks for a part of them, name other nodes")
+		}
 		t.inflate(*s.Inflate)
 		return t, nil
 	}
@@ -146,18 +151,28 @@ func (s *Scenario) Trace() (*Trace, error) {
 	if len(t.Jobs) == 0 {
 		return nil, fmt.Errorf("no job is submitted between %s and %s: widen from and to", s.From.Duration, s.To.Duration)
 	}
-	switch {
-	case s.Compress > 0:
-		t.Compress(s.Compress)
-	case s.Load > 0:
-		load := t.Load()
-		if load == 0 {
-			return nil, fmt.Errorf("load is %g, and the jobs ask for no GPUs, or all come at once: write compress instead", s.Load)
-		}
-		t.Compress(s.Load / load)
+	if err := s.compress(t); err != nil {
+		return nil, err
 	}
 	err := t.Divide(s.Gangs)
 	return t, err
+}
+
+// compress has jobs come as fast as the scenario says.
+func (s *Scenario) compress(t *Trace) error {
+	factor := cmp.Or(s.Compress, 1)
+	if s.Load > 0 {
+		load := t.Load()
+		if load == 0 {
+			return fmt.Errorf("load is %g, and the jobs ask for no GPUs, or all come at once: write compress instead", s.Load)
+		}
+		factor = s.Load / load
+	}
+	if last := t.Last().Seconds() / factor; last > mostSeconds {
+		return fmt.Errorf("compressed %g times the last job comes after %g seconds: no trace may be longer than %d, choose a greater load or compress", factor, last, mostSeconds)
+	}
+	t.Compress(factor)
+	return nil
 }
 
 // name adds the queues that jobs name and no file has. They are due nothing.

@@ -48,6 +48,11 @@ func each(file string, columns []string, read func(*table)) (err error) {
 		return fmt.Errorf("reading the names of the columns of %s: %w", file, err)
 	}
 	for i, name := range header {
+		// Some programs begin a file with a mark of its encoding.
+		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+		if _, ok := t.columns[name]; ok {
+			return fmt.Errorf("%s has two columns %q: remove one", file, name)
+		}
 		t.columns[name] = i
 	}
 	for _, name := range columns {
@@ -75,24 +80,16 @@ func (t *table) text(column string) string {
 		return ""
 	}
 	// The record is used again.
-	return strings.Clone(t.record[i])
+	return strings.TrimSpace(strings.Clone(t.record[i]))
 }
 
-// number is a whole number of at least so much.
-func (t *table) number(column string, least int64) int64 {
+// number is a whole number in a range.
+func (t *table) number(column string, least, most int64) int64 {
 	n, err := strconv.ParseInt(t.text(column), 10, 64)
-	if err != nil || n < least {
-		t.refuse(column, fmt.Sprintf("write a whole number of at least %d", least))
+	if err != nil || n < least || n > most {
+		t.refuse(column, fmt.Sprintf("write a whole number from %d to %d", least, most))
 	}
 	return n
-}
-
-// optional is a whole number of at least 0; -1 where there is none.
-func (t *table) optional(column string) int64 {
-	if t.text(column) == "" {
-		return -1
-	}
-	return t.number(column, 0)
 }
 
 // refuse notes what is wrong with the value of a column.

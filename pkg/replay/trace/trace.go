@@ -80,7 +80,10 @@ type Job struct {
 }
 
 // AllGPUs is how many GPUs a job asks for, parts of GPUs as such.
-func (j Job) AllGPUs() float64 { return float64(j.Workers*j.GPUs*j.MilliGPU) / 1000 }
+func (j Job) AllGPUs() float64 { return float64(j.milli()) / wholeGPU }
+
+// milli is how many GPUs a job asks for, in thousandths.
+func (j Job) milli() int { return j.Workers * j.GPUs * j.MilliGPU }
 
 // GPUs is how many GPUs the nodes have.
 func (t *Trace) GPUs() int {

@@ -78,6 +78,17 @@ func TestAScenarioIsRead(t *testing.T) {
 	}
 }
 
+// TestMarksAndBlanksAreNoPartOfNames: spreadsheets write a mark of the encoding, and people write blanks.
+func TestMarksAndBlanksAreNoPartOfNames(t *testing.T) {
+	dir := write(t, map[string]string{"jobs.csv": "\ufeffqueue, job,submit_s,workers,gpus_per_worker,duration_s\r\n a ,1,2,3,4,5\r\n"})
+	got, err := trace.ReadJobs(filepath.Join(dir, "jobs.csv"))
+	check(t, err)
+	want := []trace.Job{{ID: 1, Queue: "a", Submit: 2 * time.Second, Duration: 5 * time.Second, Workers: 3, GPUs: 4, MilliGPU: 1000, MilliCPU: -1, MemoryMiB: -1}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("jobs (-want,+got)\n%s", diff)
+	}
+}
+
 func TestALoadChoosesHowFastJobsCome(t *testing.T) {
 	dir := write(t, map[string]string{
 		"jobs.csv": jobHeader + "0,0,,,16,2,8,,300,\n1,1000,,,16,1,8,,100,\n",
@@ -214,10 +225,16 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"a file that is not there":    {machines + "jobs: other.csv\n", "", "no such file"},
 		"nothing in the window":       {machines + jobs + "from: 10s\n", jobHeader + "0,0,,,1,1,1,,1,\n", "no job is submitted between 10s and 0s: widen from and to"},
 		"a column that is not there":  {machines + jobs, "job,submit_s\n", `has no column "workers": it needs job, submit_s, workers, gpus_per_worker, duration_s`},
-		"a number that is none":       {machines + jobs, jobHeader + "0,0,,,1,1,1,,1,\n1,soon,,,1,1,1,,1,\n", `line 3: submit_s is "soon": write a whole number of at least 0`},
-		"a job without pods":          {machines + jobs, jobHeader + "0,0,,,1,0,1,,1,\n", `line 2: workers is "0": write a whole number of at least 1`},
-		"a job of a million pods":     {machines + jobs, jobHeader + "0,0,,,1,1000000,1,,1,\n", `line 2: workers is "1000000": write 100000 at most`},
-		"a job that does not run":     {machines + jobs, jobHeader + "0,0,,,1,1,1,,0,\n", `duration_s is "0": write a whole number of at least 1`},
+		"a number that is none":       {machines + jobs, jobHeader + "0,0,,,1,1,1,,1,\n1,soon,,,1,1,1,,1,\n", `line 3: submit_s is "soon": write a whole number from 0 to 3153600000`},
+		"a job without pods":          {machines + jobs, jobHeader + "0,0,,,1,0,1,,1,\n", `line 2: workers is "0": write a whole number from 1 to 100000`},
+		"a job of a million pods":     {machines + jobs, jobHeader + "0,0,,,1,1000000,1,,1,\n", `line 2: workers is "1000000": write a whole number from 1 to 100000`},
+		"a job that does not run":     {machines + jobs, jobHeader + "0,0,,,1,1,1,,0,\n", `duration_s is "0": write a whole number from 1 to 3153600000`},
+		"a job of a thousand years":   {machines + jobs, jobHeader + "0,0,,,1,1,1,,31536000000,\n", `duration_s is "31536000000": write a whole number from 1 to`},
+		"two columns of a name":       {machines + jobs, "job,job\n", `has two columns "job": remove one`},
+		"too slow":                    {machines + jobs + "compress: 0.001\n", jobHeader + "0,0,,,1,1,1,,1,\n1,3153600000,,,1,1,1,,1,\n", "no trace may be longer than 3153600000"},
+		"no compression at all":       {machines + jobs + "compress: .nan\n", "", "compress"},
+		"queues of one name":          {machines + jobs + "queues: {file: queues.csv}\n", jobHeader + "0,0,,,1,1,1,,1,\n", `line 3: queue is "a": write a name that no other line has`},
+		"an inflation of no GPUs":     {"nodes: {count: 1, cpu: 1, memory: 1Gi}\npods: pods.csv\ninflate: {ratio: 1}\n", "", "the nodes have no GPUs"},
 		"a line with too few columns": {machines + jobs, jobHeader + "0,0\n", "wrong number of fields"},
 		"gangs of no kind":            {machines + jobs + "gangs: pairs\n", jobHeader + "0,0,,,1,1,1,,1,\n", `gangs is "pairs"`},
 		"a topology of no kind":       {machines + jobs + "topology: {mode: firm}\n", "", `topology.mode is "firm": use soft or hard`},
@@ -230,7 +247,10 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"a load of nothing":           {machines + jobs + "load: 1\n", jobHeader + "0,0,,,1,1,1,,1,\n", "all come at once: write compress instead"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := write(t, map[string]string{"s.yaml": tc.scenario, "jobs.csv": tc.jobs})
+			dir := write(t, map[string]string{
+				"s.yaml": tc.scenario, "jobs.csv": tc.jobs, "queues.csv": "queue,nodes\na,1\na,2\n",
+				"pods.csv": "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,1,500\n",
+			})
 			s, err := trace.LoadScenario(filepath.Join(dir, "s.yaml"))
 			if err == nil {
 				_, err = s.Trace()

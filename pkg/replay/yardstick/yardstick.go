@@ -68,6 +68,7 @@ type pool struct {
 	left []int
 	// total is the sum of left.
 	total   int
+	tick    time.Duration
 	waiting []*Job
 	running []*run
 }
@@ -81,7 +82,9 @@ type run struct {
 
 // Queue decides who starts by a rule.
 type Queue struct {
-	rule  *Rule
+	rule *Rule
+	// tick is how finely time is divided: a job leaves at the tick after its end.
+	tick  time.Duration
 	pools map[string]*pool
 	runs  map[int]*run
 }
@@ -89,10 +92,10 @@ type Queue struct {
 // everybody is the pool where nodes are not divided.
 const everybody = ""
 
-// New returns a queue for nodes with so many GPUs each, in thousandths. Where the rule gives each queue nodes of its own, they get so many of them as
+// New returns a queue for nodes with so many GPUs each, in thousandths. Jobs leave at multiples of the tick. Where the rule gives each queue nodes of its own, they get so many of them as
 // own says by name, in its order; what is left is nobody's.
-func (r *Rule) New(gpus []int, own []Share) *Queue {
-	q := &Queue{rule: r, pools: map[string]*pool{}, runs: map[int]*run{}}
+func (r *Rule) New(tick time.Duration, gpus []int, own []Share) *Queue {
+	q := &Queue{rule: r, tick: tick, pools: map[string]*pool{}, runs: map[int]*run{}}
 	if !r.static {
 		q.add(everybody, 0, gpus)
 		return q
@@ -113,7 +116,7 @@ type Share struct {
 }
 
 func (q *Queue) add(name string, first int, gpus []int) *pool {
-	p := &pool{first: first, left: slices.Clone(gpus)}
+	p := &pool{first: first, tick: q.tick, left: slices.Clone(gpus)}
 	for _, g := range gpus {
 		p.total += g
 	}
@@ -212,7 +215,7 @@ func (p *pool) begin(j *Job, now time.Duration) *run {
 		return nil
 	}
 	p.total -= j.Workers * j.Each
-	r := &run{Job: j, ends: now + j.Duration, nodes: nodes}
+	r := &run{Job: j, ends: (now + j.Duration + p.tick - 1) / p.tick * p.tick, nodes: nodes}
 	at, _ := slices.BinarySearchFunc(p.running, r, func(a, b *run) int { return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.ID, b.ID)) })
 	p.running = slices.Insert(p.running, at, r)
 	return r
@@ -220,30 +223,14 @@ func (p *pool) begin(j *Job, now time.Duration) *run {
 
 // backfill starts jobs behind the first one that do not make that one start later.
 func (p *pool) backfill(now time.Duration) []*run {
-	first := p.waiting[0]
-	// Then is what is left when enough have ended for the first job.
-	then := slices.Clone(p.left)
-	starts := time.Duration(-1)
-	for _, r := range p.running {
-		give(then, r)
-		if fits(then, first) {
-			starts = r.ends
-			break
-		}
-	}
-	for _, r := range p.running {
-		if starts >= 0 && r.ends == starts && !fits(then, first) {
-			give(then, r)
-		}
-	}
+	first, starts, then := p.head()
 	var started []*run
 	p.waiting = slices.DeleteFunc(p.waiting, func(j *Job) bool {
 		if j == first || j.Workers*j.Each > p.total {
 			return false
 		}
 		r := p.try(j, now, func(r *run) bool {
-			if starts < 0 || r.ends <= starts {
-				// A first job that never fits keeps nobody back.
+			if first == nil || r.ends <= starts {
 				return true
 			}
 			for _, n := range r.nodes {
@@ -264,6 +251,29 @@ func (p *pool) backfill(now time.Duration) []*run {
 		return r != nil
 	})
 	return started
+}
+
+// head is the first job that waits and can ever start, when it will if nobody passes it, and what is left then. A job that never fits keeps nobody
+// back.
+func (p *pool) head() (first *Job, starts time.Duration, then []int) {
+	for _, j := range p.waiting {
+		then = slices.Clone(p.left)
+		found := false
+		for _, r := range p.running {
+			if found && r.ends > starts {
+				return j, starts, then
+			}
+			// All that end at the same time have ended then.
+			give(then, r)
+			if !found && fits(then, j) {
+				found, starts = true, r.ends
+			}
+		}
+		if found {
+			return j, starts, then
+		}
+	}
+	return nil, 0, nil
 }
 
 // try begins a job if it may run where it would.

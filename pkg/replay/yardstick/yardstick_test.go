@@ -29,7 +29,7 @@ func play(rule string, gpus []int, own []yardstick.Share, jobs []job, minutes in
 	for i, g := range gpus {
 		milli[i] = 1000 * g
 	}
-	q := yardstick.Named(rule).New(milli, own)
+	q := yardstick.Named(rule).New(time.Minute, milli, own)
 	starts := make([]int, len(jobs))
 	for i := range starts {
 		starts[i] = -1
@@ -74,6 +74,23 @@ func TestWhoStarts(t *testing.T) {
 				t.Errorf("starts (-want,+got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAllThatEndWithTheOneThatMakesRoomHaveEnded: two nodes of 8 are free at 10, and the first job needs one of them. A job of 4 for 20 minutes may use
+// what is left of the other one now.
+func TestAllThatEndWithTheOneThatMakesRoomHaveEnded(t *testing.T) {
+	jobs := []job{{0, 10, 1, 4, ""}, {0, 10, 1, 8, ""}, {1, 10, 1, 8, ""}, {2, 20, 1, 4, ""}}
+	if diff := cmp.Diff([]int{0, 0, 10, 2}, play("easy", []int{8, 8}, nil, jobs, 60)); diff != "" {
+		t.Errorf("starts (-want,+got)\n%s", diff)
+	}
+}
+
+// TestAJobThatNeverFitsReservesNothing: the first job needs three nodes of two. The second one, which fits both, is reserved for in its place.
+func TestAJobThatNeverFitsReservesNothing(t *testing.T) {
+	jobs := []job{{0, 10, 1, 8, ""}, {1, 10, 3, 8, ""}, {2, 10, 2, 8, ""}, {3, 20, 1, 8, ""}}
+	if diff := cmp.Diff([]int{0, -1, 10, 20}, play("easy", []int{8, 8}, nil, jobs, 60)); diff != "" {
+		t.Errorf("starts (-want,+got)\n%s", diff)
 	}
 }
 

@@ -17,9 +17,13 @@ import (
 type flying struct {
 	mu   *sync.Mutex
 	pods map[types.UID]*corev1.Pod
+	// failed are those whose cycle has failed, once that is dealt with. Others may be back in the queue and not be written of yet.
+	failed map[types.UID]bool
 }
 
-func newFlying() flying { return flying{mu: &sync.Mutex{}, pods: map[types.UID]*corev1.Pod{}} }
+func newFlying() flying {
+	return flying{mu: &sync.Mutex{}, pods: map[types.UID]*corev1.Pod{}, failed: map[types.UID]bool{}}
+}
 
 // took notes what the scheduling loop took from the queue; nil is nothing.
 func (f flying) took(entity framework.QueuedEntityInfo) {
@@ -30,17 +34,31 @@ func (f flying) took(entity framework.QueuedEntityInfo) {
 	defer f.mu.Unlock()
 	entity.ForEachPodInfo(func(info *framework.QueuedPodInfo) bool {
 		f.pods[info.Pod.UID] = info.Pod
+		delete(f.failed, info.Pod.UID)
 		return true
 	})
 }
 
-// drop forgets the pods that have landed.
+// fell notes that the cycle of a pod has failed, and that all that follows from it is done.
+func (f flying) fell(p *corev1.Pod) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pods[p.UID] != nil {
+		f.failed[p.UID] = true
+	}
+}
+
+// hasFailed reports whether the cycle of a pod has failed.
+func (f flying) hasFailed(p *corev1.Pod) bool { return f.failed[p.UID] }
+
+// drop forgets the pods that have landed. Landed is called with the lock held.
 func (f flying) drop(landed func(*corev1.Pod) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for uid, p := range f.pods {
 		if landed(p) {
 			delete(f.pods, uid)
+			delete(f.failed, uid)
 		}
 	}
 }
@@ -67,7 +85,7 @@ func (s *Sandbox) between() string {
 	for _, p := range pending {
 		queued[p.UID] = true
 	}
-	s.flying.drop(func(p *corev1.Pod) bool { return queued[p.UID] && !s.assumed(p) })
+	s.flying.drop(func(p *corev1.Pod) bool { return s.flying.hasFailed(p) && queued[p.UID] && !s.assumed(p) })
 	if p := s.flying.any(); p != nil {
 		return fmt.Sprintf("pod %s/%s is being bound, or on its way back to the queue", p.Namespace, p.Name)
 	}
@@ -77,10 +95,12 @@ func (s *Sandbox) between() string {
 // decided reports whether a pod is on a node, has ended, or is gone.
 func (s *Sandbox) decided(p *corev1.Pod) bool {
 	known, err := s.kube.Core().V1().Pods().Lister().Pods(p.Namespace).Get(p.Name)
-	if err != nil || known.UID != p.UID || known.Spec.NodeName != "" {
-		return true
+	switch {
+	case err != nil || known.UID != p.UID || known.DeletionTimestamp != nil:
+		return !s.assumed(p)
+	default:
+		return known.Spec.NodeName != ""
 	}
-	return known.DeletionTimestamp != nil && !s.assumed(known)
 }
 
 // assumed reports whether the scheduler has given a pod a node that is not written yet.

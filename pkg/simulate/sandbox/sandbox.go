@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -43,6 +44,8 @@ type Options struct {
 	Extensions plugins.Extensions
 	// Now is when it begins.
 	Now time.Time
+	// Retried: a pod whose cycle failed is tried again by Retry alone, and not when its backoff is over: upstream looks for that beside its clock.
+	Retried bool
 	// Patience is how long (of real time) nothing at all may happen while something is still moving; 0: a minute. It only bounds how long a
 	// fault of the scheduler is waited for.
 	Patience time.Duration
@@ -131,8 +134,8 @@ func (s *Sandbox) build() error {
 		scheduler.WithProfiles(config.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(config.PercentageOfNodesToScore),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry),
-		scheduler.WithPodInitialBackoffSeconds(config.PodInitialBackoffSeconds),
-		scheduler.WithPodMaxBackoffSeconds(config.PodMaxBackoffSeconds),
+		scheduler.WithPodInitialBackoffSeconds(s.backoff(config.PodInitialBackoffSeconds)),
+		scheduler.WithPodMaxBackoffSeconds(s.backoff(config.PodMaxBackoffSeconds)),
 		scheduler.WithExtenders(config.Extenders...),
 		scheduler.WithParallelism(config.Parallelism),
 	)
@@ -153,7 +156,23 @@ func (s *Sandbox) build() error {
 		s.asking.Store(false)
 		return entity, err
 	}
+	fail := s.sched.FailureHandler
+	s.sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		fail(ctx, f, info, status, nominating, start)
+		s.flying.fell(info.Pod)
+	}
 	return nil
+}
+
+// forEver is a backoff in seconds that never ends.
+const forEver = int64(100 * 365 * 24 * time.Hour / time.Second)
+
+// backoff is how long the scheduler keeps a pod back whose cycle failed, in seconds.
+func (s *Sandbox) backoff(configured int64) int64 {
+	if s.options.Retried {
+		return forEver
+	}
+	return configured
 }
 
 // discardEvents is the recorder of profiles. What events would say is in the result.

@@ -63,20 +63,25 @@ func (s *Sandbox) Next() time.Time {
 	return next
 }
 
-// Retry lets so much time pass that no pod whose cycle failed is kept back any longer, and has all of those tried again. It reports whether
-// there are any.
-func (s *Sandbox) Retry() bool {
+// KeptBack reports whether a pod is kept back because its cycle failed.
+func (s *Sandbox) KeptBack() bool { return len(s.sched.SchedulingQueue.PodsInBackoffQ()) > 0 }
+
+// Backoff is the longest time for which a pod is kept back because its cycle failed.
+func (s *Sandbox) Backoff() time.Duration {
+	return time.Duration(s.options.Config.PodMaxBackoffSeconds) * time.Second
+}
+
+// Retry has all pods tried again that are kept back because their cycles failed.
+func (s *Sandbox) Retry() {
 	failed := s.sched.SchedulingQueue.PodsInBackoffQ()
 	if len(failed) == 0 {
-		return false
+		return
 	}
-	s.Clock.Step(time.Duration(s.options.Config.PodMaxBackoffSeconds) * time.Second)
 	pods := make(map[string]*corev1.Pod, len(failed))
 	for _, p := range failed {
 		pods[p.Namespace+"/"+p.Name] = p
 	}
 	s.sched.SchedulingQueue.Activate(klog.FromContext(s.ctx), pods)
-	return true
 }
 
 // wait waits until nothing is moving.

@@ -58,6 +58,13 @@ func (w *watch) see(before, after *corev1.Pod) {
 	}
 }
 
+// taken is how many samples there are, and how many of them of a full cluster. Pods still go while a test ends.
+func (w *watch) taken() (samples, full int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.samples, w.fullSamples
+}
+
 func (w *watch) sample() {
 	w.samples++
 	total := 0
