@@ -73,7 +73,7 @@ type Queues struct {
 	Count int    `json:"count"`
 }
 
-// slowest is the least by which time can be compressed, and its inverse the most.
+// slowest is the least by which time can be compressed, or a cluster be loaded, and its inverse the most.
 const slowest = 0.001
 
 // LoadScenario reads a scenario. An error names the file, the field, the value and what to change.
@@ -94,41 +94,66 @@ func LoadScenario(file string) (*Scenario, error) {
 
 // Check finds what cannot be, all of it.
 func (s *Scenario) Check() error {
-	var errs []error
-	refuse := func(wrong bool, format string, args ...any) {
-		if wrong {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
+	var f findings
+	f.add((s.Jobs == "") == (s.Pods == ""), "jobs is %q and pods is %q: name one of them", s.Jobs, s.Pods)
+	s.checkTimes(&f)
+	s.checkTopology(&f)
+	s.checkInflation(&f)
+	s.checkCluster(&f)
+	return errors.Join(f...)
+}
+
+// findings are what is wrong with a scenario.
+type findings []error
+
+// add adds a finding if something is wrong.
+func (f *findings) add(wrong bool, format string, args ...any) {
+	if wrong {
+		*f = append(*f, fmt.Errorf(format, args...))
 	}
-	refuse((s.Jobs == "") == (s.Pods == ""), "jobs is %q and pods is %q: name one of them", s.Jobs, s.Pods)
-	refuse(s.Compress != 0 && !(s.Compress >= slowest && s.Compress <= 1/slowest), "compress is %g: write a number from %g to %g", s.Compress, slowest, 1/slowest)
-	refuse(s.Load != 0 && !(s.Load > 0 && s.Load <= 100), "load is %g: write a number above 0, like 0.9", s.Load)
-	refuse(s.Compress != 0 && s.Load != 0, "compress is %g and load is %g: write one of them", s.Compress, s.Load)
-	refuse(s.From.Duration < 0, "from is %s: write 0s or more", s.From.Duration)
-	refuse(s.To.Duration != 0 && s.To.Duration <= s.From.Duration, "to is %s: write more than from, which is %s", s.To.Duration, s.From.Duration)
-	refuse(s.Tick.Duration < 0, "tick is %s: write 0s or more", s.Tick.Duration)
-	top := s.Topology
-	refuse(top.Mode != "" && top.Mode != Soft && top.Mode != Hard, "topology.mode is %q: use %s or %s", top.Mode, Soft, Hard)
-	refuse(top.Mode == Hard && (top.Tier < 1 || top.Tier > tiers), "topology.tier is %d: use 1 to %d", top.Tier, tiers)
-	refuse(top.Mode != Hard && top.Tier != 0, "topology.tier is %d and topology.mode %q: only %s has a tier", top.Tier, top.Mode, Hard)
-	refuse(top.Mode != "" && s.Nodes.Hosts == "", "topology.mode is %q, and no file says how nodes are connected: name one in nodes.hosts", top.Mode)
-	if s.Inflate != nil {
-		refuse(!(s.Inflate.Ratio > 0 && s.Inflate.Ratio <= 100), "inflate.ratio is %g: write a number above 0, like 1.3", s.Inflate.Ratio)
-		refuse(s.Pods == "", "inflate is of a list of pods: name one in pods")
-		refuse(s.Compress != 0 || s.Load != 0 || s.From.Duration != 0 || s.To.Duration != 0, "inflate has no times: leave from, to, compress and load out")
+}
+
+// within reports whether a number is in a range. Nothing that is no number is.
+func within(x, least, most float64) bool { return x >= least && x <= most }
+
+func (s *Scenario) checkTimes(f *findings) {
+	f.add(s.Compress != 0 && !within(s.Compress, slowest, 1/slowest), "compress is %g: write a number from %g to %g", s.Compress, slowest, 1/slowest)
+	f.add(s.Load != 0 && !within(s.Load, slowest, 1/slowest), "load is %g: write a number from %g to %g, like 0.9", s.Load, slowest, 1/slowest)
+	f.add(s.Compress != 0 && s.Load != 0, "compress is %g and load is %g: write one of them", s.Compress, s.Load)
+	f.add(s.From.Duration < 0, "from is %s: write 0s or more", s.From.Duration)
+	f.add(s.To.Duration != 0 && s.To.Duration <= s.From.Duration, "to is %s: write more than from, which is %s", s.To.Duration, s.From.Duration)
+	f.add(s.Tick.Duration < 0, "tick is %s: write 0s or more", s.Tick.Duration)
+}
+
+func (s *Scenario) checkTopology(f *findings) {
+	t := s.Topology
+	f.add(t.Mode != "" && t.Mode != Soft && t.Mode != Hard, "topology.mode is %q: use %s or %s", t.Mode, Soft, Hard)
+	f.add(t.Mode == Hard && (t.Tier < 1 || t.Tier > tiers), "topology.tier is %d: use 1 to %d", t.Tier, tiers)
+	f.add(t.Mode != Hard && t.Tier != 0, "topology.tier is %d and topology.mode %q: only %s has a tier", t.Tier, t.Mode, Hard)
+	f.add(t.Mode != "" && s.Nodes.Hosts == "", "topology.mode is %q, and no file says how nodes are connected: name one in nodes.hosts", t.Mode)
+}
+
+func (s *Scenario) checkInflation(f *findings) {
+	if s.Inflate == nil {
+		return
 	}
-	n := s.Nodes
-	refuse(n.File != "" && n.Hosts != "", "nodes.file is %q and nodes.hosts is %q: name one of them", n.File, n.Hosts)
-	refuse(n.Count < 0 || n.Count > mostPods, "nodes.count is %d: write 1 to %d", n.Count, mostPods)
-	refuse(n.File == "" && n.Hosts == "" && n.Count == 0, "nodes has no file, hosts or count: say which nodes there are")
+	f.add(!within(s.Inflate.Ratio, slowest, 1/slowest), "inflate.ratio is %g: write a number from %g to %g, like 1.3", s.Inflate.Ratio, slowest, 1/slowest)
+	f.add(s.Pods == "", "inflate is of a list of pods: name one in pods")
+	f.add(s.Compress != 0 || s.Load != 0 || s.From.Duration != 0 || s.To.Duration != 0, "inflate has no times: leave from, to, compress and load out")
+}
+
+func (s *Scenario) checkCluster(f *findings) {
+	n, q := s.Nodes, s.Queues
+	f.add(n.File != "" && n.Hosts != "", "nodes.file is %q and nodes.hosts is %q: name one of them", n.File, n.Hosts)
+	f.add(n.Count < 0 || n.Count > mostPods, "nodes.count is %d: write 1 to %d", n.Count, mostPods)
+	f.add(n.File == "" && n.Hosts == "" && n.Count == 0, "nodes has no file, hosts or count: say which nodes there are")
 	if n.File == "" {
-		refuse(n.CPU.Sign() <= 0, "nodes.cpu is %s: write how many cores a node has", n.CPU.String())
-		refuse(n.Memory.Sign() <= 0, "nodes.memory is %s: write how much memory a node has, like 768Gi", n.Memory.String())
+		f.add(n.CPU.Sign() <= 0, "nodes.cpu is %s: write how many cores a node has", n.CPU.String())
+		f.add(n.Memory.Sign() <= 0, "nodes.memory is %s: write how much memory a node has, like 768Gi", n.Memory.String())
 	}
-	refuse(n.GPUs < 0 || n.GPUs > mostPods, "nodes.gpus is %d: write 0 or more", n.GPUs)
-	refuse(s.Queues.Count < 0 || s.Queues.Count > mostPods, "queues.count is %d: write 0 or more", s.Queues.Count)
-	refuse(s.Queues.Count > 0 && s.Queues.File != "", "queues.file is %q and queues.count is %d: write one of them", s.Queues.File, s.Queues.Count)
-	return errors.Join(errs...)
+	f.add(n.GPUs < 0 || n.GPUs > mostPods, "nodes.gpus is %d: write 0 to %d", n.GPUs, mostPods)
+	f.add(q.Count < 0 || q.Count > mostPods, "queues.count is %d: write 0 to %d", q.Count, mostPods)
+	f.add(q.Count > 0 && q.File != "", "queues.file is %q and queues.count is %d: write one of them", q.File, q.Count)
 }
 
 // Trace reads the files of the scenario, and cuts and compresses what they say.

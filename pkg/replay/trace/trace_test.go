@@ -242,7 +242,7 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"a soft topology with a tier": {machines + jobs + "topology: {mode: soft, tier: 1}\n", "", `topology.tier is 1 and topology.mode "soft": only hard has a tier`},
 		"a topology of plain nodes":   {machines + jobs + "topology: {mode: soft}\n", "", "no file says how nodes are connected: name one in nodes.hosts"},
 		"a history that is inflated":  {machines + jobs + "inflate: {ratio: 1.3}\n", jobHeader, "inflate is of a list of pods: name one in pods"},
-		"an inflation by nothing":     {machines + "pods: jobs.csv\ninflate: {seed: 1}\n", jobHeader, "inflate.ratio is 0: write a number above 0, like 1.3"},
+		"an inflation by nothing":     {machines + "pods: jobs.csv\ninflate: {seed: 1}\n", jobHeader, "inflate.ratio is 0: write a number from 0.001 to 1000, like 1.3"},
 		"an inflation with times":     {machines + "pods: jobs.csv\ninflate: {ratio: 1}\nload: 1\n", jobHeader, "inflate has no times"},
 		"a load of nothing":           {machines + jobs + "load: 1\n", jobHeader + "0,0,,,1,1,1,,1,\n", "all come at once: write compress instead"},
 	} {
