@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -89,14 +90,16 @@ func (w *scheduled) come(a *actor) error {
 	return nil
 }
 
-// leave removes a job's objects, as its controller and the kubelets would.
+// leave removes a job's objects, as its controller and the kubelets would. A pod without a node is gone as soon as somebody deletes it.
 func (w *scheduled) leave(a *actor) error {
+	w.floor.give(a)
 	errs := []error{w.box.API.Remove(groups, namespace, a.name())}
 	for i := range a.Workers {
 		delete(w.actors, types.UID(a.pod(i)))
-		errs = append(errs, w.box.API.Remove(memory.Pods, namespace, a.pod(i)))
+		if err := w.box.API.Remove(memory.Pods, namespace, a.pod(i)); !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
 	}
-	w.floor.give(a)
 	return errors.Join(errs...)
 }
 
@@ -142,7 +145,11 @@ func (w *scheduled) decide(now time.Duration) (whole, evicted []*actor, err erro
 // run plays the kubelet of a pod that was bound.
 func (w *scheduled) run(a *actor, name string) error {
 	o, err := w.box.API.Get(memory.Pods, namespace, name)
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		// Somebody has deleted it since.
+		return nil
+	case err != nil:
 		return fmt.Errorf("starting a pod: %w", err)
 	}
 	pod := o.(*corev1.Pod)

@@ -107,7 +107,7 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"no scenario":              {nil, "accepts 1 arg(s), received 0"},
 		"one that is not there":    {[]string{"other.yaml"}, "reading a scenario: open other.yaml"},
 		"an output of no name":     {[]string{"small.yaml", "-o", "yaml"}, `--output is "yaml": use one of table, json, html, csv, jobs`},
-		"a rule of no name":        {[]string{"small.yaml", "--yardstick", "lifo"}, `--yardstick is "lifo": use one of fifo, fifo-static, easy, shortest`},
+		"a rule of no name":        {[]string{"small.yaml", "--yardstick", "lifo"}, `--yardstick is "lifo": use one of fifo, fifo-static, easy, conservative, shortest`},
 		"two ways to compress":     {[]string{"small.yaml", "--load", "1", "--compress", "2"}, "--load is 1 and --compress is 2: use one of them"},
 		"no seeds":                 {[]string{"small.yaml", "--seeds", "0"}, "--seeds is 0: use 1 or more"},
 		"two columns of one name":  {[]string{"small.yaml", "--config", "mine.conf", "--config", "mine.conf"}, "two columns would be called mine: give one of them another name by --config NAME=FILE"},

@@ -18,6 +18,8 @@ type Rule struct {
 	shortest bool
 	// backfill: jobs may pass the first one if that starts no later for it (EASY; Lifka, 1995).
 	backfill bool
+	// reserves: every job has its time and nodes from when it comes (conservative backfilling).
+	reserves bool
 	// static: each queue has nodes of its own.
 	static bool
 }
@@ -26,6 +28,7 @@ var rules = []Rule{
 	{name: "fifo"},
 	{name: "fifo-static", static: true},
 	{name: "easy", backfill: true},
+	{name: "conservative", reserves: true},
 	{name: "shortest", shortest: true},
 }
 
@@ -56,7 +59,7 @@ type Job struct {
 	Pool string
 	// Workers is how many pods it has, Each how much of GPUs each of them needs on one node, in thousandths.
 	Workers, Each int
-	// Duration is how long it runs.
+	// Duration is how long it runs; 0: for ever.
 	Duration time.Duration
 }
 
@@ -71,6 +74,8 @@ type pool struct {
 	tick    time.Duration
 	waiting []*Job
 	running []*run
+	// timeline is what will be left, where jobs have their times; else nil.
+	timeline *timeline
 }
 
 // run is a job on nodes.
@@ -120,6 +125,9 @@ func (q *Queue) add(name string, first int, gpus []int) *pool {
 	for _, g := range gpus {
 		p.total += g
 	}
+	if q.rule.reserves {
+		p.timeline = newTimeline(gpus)
+	}
 	q.pools[name] = p
 	return p
 }
@@ -166,6 +174,9 @@ func (q *Queue) Leave(id int) {
 	if r == nil {
 		for _, p := range q.pools {
 			p.waiting = slices.DeleteFunc(p.waiting, func(j *Job) bool { return j.ID == id })
+			if p.timeline != nil {
+				p.timeline.leave(id)
+			}
 		}
 		return
 	}
@@ -190,6 +201,9 @@ func (q *Queue) Start(now time.Duration) []int {
 
 // start starts the jobs of a pool that may start.
 func (p *pool) start(now time.Duration, rule *Rule) []*run {
+	if p.timeline != nil {
+		return p.startPromised(now)
+	}
 	var started []*run
 	for len(p.waiting) > 0 {
 		r := p.begin(p.waiting[0], now)
@@ -205,6 +219,31 @@ func (p *pool) start(now time.Duration, rule *Rule) []*run {
 	return started
 }
 
+// startPromised promises times to the jobs that have come, and starts those whose time it is.
+func (p *pool) startPromised(now time.Duration) []*run {
+	p.timeline.pass(now)
+	for _, j := range p.waiting {
+		if !p.timeline.told[j.ID] {
+			p.timeline.promise(j, now, p.tick)
+		}
+	}
+	var started []*run
+	for _, due := range p.timeline.due(now) {
+		hold(p.left, due.run)
+		p.total -= due.Workers * due.Each
+		p.enter(due.run)
+		started = append(started, due.run)
+		p.waiting = slices.DeleteFunc(p.waiting, func(j *Job) bool { return j.ID == due.ID })
+	}
+	return started
+}
+
+// enter has a job run.
+func (p *pool) enter(r *run) {
+	at, _ := slices.BinarySearchFunc(p.running, r, func(a, b *run) int { return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.ID, b.ID)) })
+	p.running = slices.Insert(p.running, at, r)
+}
+
 // begin puts a job on nodes; nil if it does not fit.
 func (p *pool) begin(j *Job, now time.Duration) *run {
 	if j.Workers*j.Each > p.total {
@@ -215,9 +254,8 @@ func (p *pool) begin(j *Job, now time.Duration) *run {
 		return nil
 	}
 	p.total -= j.Workers * j.Each
-	r := &run{Job: j, ends: (now + j.Duration + p.tick - 1) / p.tick * p.tick, nodes: nodes}
-	at, _ := slices.BinarySearchFunc(p.running, r, func(a, b *run) int { return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.ID, b.ID)) })
-	p.running = slices.Insert(p.running, at, r)
+	r := &run{Job: j, ends: endOf(j, now, p.tick), nodes: nodes}
+	p.enter(r)
 	return r
 }
 

@@ -64,6 +64,8 @@ func TestWhoStarts(t *testing.T) {
 		{"fifo", nil, []int{0, 10, 20, 20, 20}},
 		// Those that are done by 10 pass; the one of 20 minutes does not.
 		{"easy", nil, []int{0, 10, 2, 20, 4}},
+		// The last job may not delay the one of 20 minutes, which has the room from 20 on; it ends before.
+		{"conservative", nil, []int{0, 10, 2, 20, 4}},
 		// Who is shorter than the second job passes it, and nobody else.
 		{"shortest", nil, []int{0, 10, 2, 20, 4}},
 		// Each queue has a node: the second job never starts, and keeps back those of its queue.
@@ -92,6 +94,33 @@ func TestAJobThatNeverFitsReservesNothing(t *testing.T) {
 	if diff := cmp.Diff([]int{0, -1, 10, 20}, play("easy", []int{8, 8}, nil, jobs, 60)); diff != "" {
 		t.Errorf("starts (-want,+got)\n%s", diff)
 	}
+}
+
+// TestNoPromiseIsBrokenByALaterJob: on a node of 8 one of 4 runs until 10. The first job that waits wants 8 for 10 minutes from then on, the second one 4
+// for 12 minutes, from 20 on. The third one wants 4 for 10 minutes, and is done by 13. EASY looks after the first one only; here the third one waits until
+// 20, since from 10 on the first one has all.
+func TestNoPromiseIsBrokenByALaterJob(t *testing.T) {
+	jobs := []job{{0, 10, 1, 4, ""}, {1, 10, 1, 8, ""}, {2, 12, 1, 4, ""}, {3, 7, 1, 4, ""}, {3, 10, 1, 4, ""}}
+	if diff := cmp.Diff([]int{0, 10, 20, 3, 20}, play("conservative", []int{8}, nil, jobs, 60)); diff != "" {
+		t.Errorf("starts (-want,+got)\n%s", diff)
+	}
+}
+
+// TestLaterJobsDelayNobody: with conservative backfilling each job starts when it would if nobody came after it.
+func TestLaterJobsDelayNobody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		gpus := rapid.SliceOfN(rapid.IntRange(1, 4), 1, 4).Draw(t, "gpus")
+		jobs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) job {
+			return job{rapid.IntRange(0, 10).Draw(t, "comes"), rapid.IntRange(1, 8).Draw(t, "runs"), rapid.IntRange(1, 3).Draw(t, "workers"), rapid.IntRange(1, 4).Draw(t, "each"), ""}
+		}), 1, 12).Draw(t, "jobs")
+		slices.SortStableFunc(jobs, func(a, b job) int { return a.comes - b.comes })
+		starts := play("conservative", gpus, nil, jobs, 200)
+		for n := range jobs {
+			if alone := play("conservative", gpus, nil, jobs[:n+1], 200); alone[n] != starts[n] {
+				t.Fatalf("job %d of %v starts in %d, and in %d if nobody comes after it", n, jobs, starts[n], alone[n])
+			}
+		}
+	})
 }
 
 func TestRulesHaveNames(t *testing.T) {
