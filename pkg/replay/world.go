@@ -42,7 +42,7 @@ type ruled struct {
 func newRuled(t *trace.Trace, rule *yardstick.Rule, tick time.Duration) *ruled {
 	gpus := make([]int, len(t.Nodes))
 	for i, n := range t.Nodes {
-		gpus[i] = 1000 * n.GPUs
+		gpus[i] = fragment.Whole * n.GPUs
 	}
 	shares := make([]yardstick.Share, len(t.Queues))
 	for i, q := range t.Queues {

@@ -31,7 +31,7 @@ import (
 // begin is when every replay begins: what depends on the date is the same each time.
 var begin = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
-// shipped is what a replay by the configuration that Caldera ships is called.
+// shipped is the name of the column for the configuration that Caldera ships.
 const shipped = "caldera"
 
 // flags are the command's flags.
@@ -140,7 +140,7 @@ func (f *flags) run(cmd *cobra.Command, file string) error {
 	return report.Write(cmd.OutOrStdout(), f.output, r)
 }
 
-// seeded are the traces of all seeds, the first of which was read.
+// seeded returns a trace for each seed. The first one has been read already.
 func (f *flags) seeded(s *trace.Scenario, first *trace.Trace) ([]*trace.Trace, error) {
 	traces := []*trace.Trace{first}
 	for range f.seeds - 1 {
@@ -194,7 +194,7 @@ func (f *flags) trace(s *trace.Scenario) (*trace.Trace, error) {
 	return s.Trace()
 }
 
-// decider is what decides in a replay: a scheduler's configuration, or a rule.
+// decider is who decides in a replay. It has either a scheduler's configuration or a rule.
 type decider struct {
 	name   string
 	config *schedulerconfig.KubeSchedulerConfiguration

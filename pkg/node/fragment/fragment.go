@@ -14,7 +14,7 @@ import (
 // Whole is a GPU, in the unit of this package: thousandths.
 const Whole = 1000
 
-// Demand is what a pod asks for.
+// Demand is the CPU and the GPUs that a pod asks for.
 type Demand struct {
 	MilliCPU int64
 	// GPUs is how many it asks for, Milli how much of each, in thousandths; both 0: none.

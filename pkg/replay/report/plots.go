@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -45,7 +46,7 @@ func (r *Report) plots() ([]drawing, error) {
 		var curves []curve
 		for _, run := range r.Runs {
 			c := curve{name: run.Name}
-			for i, h := range run.History.Hours {
+			for i, h := range run.shown() {
 				c.points = append(c.points, plotter.XY{X: float64(i) / 24, Y: of(run, i, h)})
 			}
 			curves = append(curves, c)
@@ -118,6 +119,12 @@ func (r *Report) waits(sized func(gpus float64) bool) []curve {
 	return curves
 }
 
+// shown are the hours until the last job comes. After that the last long jobs may run for weeks, and nothing else is to be seen.
+func (r Run) shown() []history.Hour {
+	last := int(r.trace.Last()/history.Bucket) + 1
+	return r.History.Hours[:min(last, len(r.History.Hours))]
+}
+
 // mostQueues is how many queues a plot shows.
 const mostQueues = 8
 
@@ -145,7 +152,7 @@ func shares(run Run) []curve {
 	var curves []curve
 	for _, q := range order[:min(mostQueues, len(order))] {
 		c := curve{name: run.History.Queues[q]}
-		for i, h := range run.History.Hours {
+		for i, h := range run.shown() {
 			c.points = append(c.points, plotter.XY{X: float64(i) / 24, Y: h.Queues[q].Held})
 		}
 		curves = append(curves, c)
@@ -158,6 +165,13 @@ func drawn(title, x, y string, curves []curve) (drawing, error) {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = x, y
 	p.Legend.Top = true
+	p.Legend.Padding = vg.Points(3)
+	for _, style := range []*text.Style{
+		&p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Label.TextStyle, &p.Y.Tick.Label, &p.Legend.TextStyle,
+	} {
+		// Machines without this font have one whose letters are as wide; the page names it.
+		style.Font.Variant = "Sans"
+	}
 	p.Y.Min = 0
 	p.Add(plotter.NewGrid())
 	for i, c := range curves {
@@ -171,6 +185,10 @@ func drawn(title, x, y string, curves []curve) (drawing, error) {
 		l.Color, l.Width = plotutil.Color(i), vg.Points(1)
 		p.Add(l)
 		p.Legend.Add(c.name, l)
+	}
+	// The legend is above the lines.
+	if p.Y.Max *= 1.2; p.Y.Max <= 0 {
+		p.Y.Max = 1
 	}
 	canvas := vgsvg.New(plotWidth, plotHeight)
 	p.Draw(draw.New(canvas))

@@ -97,8 +97,8 @@ type Queue struct {
 // everybody is the pool where nodes are not divided.
 const everybody = ""
 
-// New returns a queue for nodes with so many GPUs each, in thousandths. Jobs leave at multiples of the tick. Where the rule gives each queue nodes of its own, they get so many of them as
-// own says by name, in its order; what is left is nobody's.
+// New returns a queue for nodes with so many GPUs each, in thousandths. Jobs leave at multiples of the tick. Own says how many nodes each pool gets, in
+// its order, where the rule gives each queue nodes of its own. What is left is nobody's.
 func (r *Rule) New(tick time.Duration, gpus []int, own []Share) *Queue {
 	q := &Queue{rule: r, tick: tick, pools: map[string]*pool{}, runs: map[int]*run{}}
 	if !r.static {

@@ -52,6 +52,19 @@ func play(rule string, gpus []int, own []yardstick.Share, jobs []job, minutes in
 	return starts
 }
 
+// stream draws nodes, and jobs in the order in which they come.
+func stream(t *rapid.T) (gpus []int, jobs []job) {
+	gpus = rapid.SliceOfN(rapid.IntRange(1, 4), 1, 4).Draw(t, "gpus")
+	jobs = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) job {
+		return job{
+			comes: rapid.IntRange(0, 10).Draw(t, "comes"), runs: rapid.IntRange(1, 8).Draw(t, "runs"),
+			workers: rapid.IntRange(1, 3).Draw(t, "workers"), each: rapid.IntRange(1, 4).Draw(t, "each"),
+		}
+	}), 1, 12).Draw(t, "jobs")
+	slices.SortStableFunc(jobs, func(a, b job) int { return a.comes - b.comes })
+	return gpus, jobs
+}
+
 func TestWhoStarts(t *testing.T) {
 	// On two nodes of 8 GPUs: one is taken until minute 10. The second job needs both. The others need half a node, for 5, 20 and 6 minutes.
 	jobs := []job{{0, 10, 1, 8, "a"}, {1, 10, 2, 8, "a"}, {2, 5, 1, 4, "a"}, {3, 20, 1, 4, "a"}, {4, 6, 1, 4, "b"}}
@@ -109,11 +122,7 @@ func TestNoPromiseIsBrokenByALaterJob(t *testing.T) {
 // TestLaterJobsDelayNobody: with conservative backfilling each job starts when it would if nobody came after it.
 func TestLaterJobsDelayNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		gpus := rapid.SliceOfN(rapid.IntRange(1, 4), 1, 4).Draw(t, "gpus")
-		jobs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) job {
-			return job{rapid.IntRange(0, 10).Draw(t, "comes"), rapid.IntRange(1, 8).Draw(t, "runs"), rapid.IntRange(1, 3).Draw(t, "workers"), rapid.IntRange(1, 4).Draw(t, "each"), ""}
-		}), 1, 12).Draw(t, "jobs")
-		slices.SortStableFunc(jobs, func(a, b job) int { return a.comes - b.comes })
+		gpus, jobs := stream(t)
 		starts := play("conservative", gpus, nil, jobs, 200)
 		for n := range jobs {
 			if alone := play("conservative", gpus, nil, jobs[:n+1], 200); alone[n] != starts[n] {
@@ -138,11 +147,7 @@ func TestRulesHaveNames(t *testing.T) {
 // that is first starts no later than if nobody had passed it from then on.
 func TestNobodyIsPutWhereNoRoomIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		gpus := rapid.SliceOfN(rapid.IntRange(1, 4), 1, 4).Draw(t, "gpus")
-		jobs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) job {
-			return job{rapid.IntRange(0, 10).Draw(t, "comes"), rapid.IntRange(1, 8).Draw(t, "runs"), rapid.IntRange(1, 3).Draw(t, "workers"), rapid.IntRange(1, 4).Draw(t, "each"), ""}
-		}), 1, 12).Draw(t, "jobs")
-		slices.SortStableFunc(jobs, func(a, b job) int { return a.comes - b.comes })
+		gpus, jobs := stream(t)
 		jobs = slices.DeleteFunc(jobs, func(j job) bool {
 			pods := 0
 			for _, g := range gpus {
