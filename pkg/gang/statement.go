@@ -40,6 +40,8 @@ type Trial interface {
 	WholeJobs() bool
 	// Lapsed reports whether a job may be evicted as a whole only, and before others: it is broken, and has been for long.
 	Lapsed(*model.Job) bool
+	// Relax has a search that found nobody begin anew with wider rights, and reports whether there are any.
+	Relax() bool
 	// Reversible says how the victims could take the room back in the resulting state; empty when they could not.
 	Reversible(taken []model.Victim, gained []*model.Task) string
 }
@@ -81,13 +83,21 @@ func (p *Planner) Evict(ctx context.Context, s Search) (Statement, error) {
 	if len(nodes) == 0 {
 		return Statement{Why: "the cluster has no nodes"}, nil
 	}
-	switch domains, refusal := p.domains(s.Job, nodes); {
-	case refusal != "":
+	domains, refusal := p.domains(s.Job, nodes)
+	if refusal != "" {
 		return Statement{Why: refusal}, nil
-	case domains != nil:
-		return p.evictInside(ctx, s, newGround(nodes), domains)
 	}
-	return p.evictOn(ctx, s, newGround(nodes))
+	for {
+		var st Statement
+		if domains != nil {
+			st, err = p.evictInside(ctx, s, newGround(nodes), domains)
+		} else {
+			st, err = p.evictOn(ctx, s, newGround(nodes))
+		}
+		if err != nil || st.Placements != nil || !s.Trial.Relax() {
+			return st, err
+		}
+	}
 }
 
 // evictOn looks for evictions on some nodes, part by part where the job is divided.

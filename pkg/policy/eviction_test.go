@@ -36,6 +36,11 @@ func TestCircles(t *testing.T) {
 	golden.Walk(t, "circles", map[string]func(*golden.Case) string{"trial": trial})
 }
 
+// TestFairness has the examples of the rules by which queues that are due something do not wait: whole pods, equal shares, flow.
+func TestFairness(t *testing.T) {
+	golden.Walk(t, "fairness", map[string]func(*golden.Case) string{"trial": trial})
+}
+
 func TestWhoGivesWay(t *testing.T) {
 	golden.Walk(t, "completion", map[string]func(*golden.Case) string{"trial": trial})
 }
@@ -256,7 +261,7 @@ func soonIf(yes bool, now time.Time) time.Time {
 
 // steps of a trial.
 var steps = []string{
-	"entitled", "judge", "each", "take", "return", "gain", "lose", "order", "reversible", "again", "starving",
+	"entitled", "seek", "relax", "judge", "each", "take", "return", "gain", "lose", "order", "reversible", "again", "starving",
 }
 
 // trial plays a trial "action= job= [now= barred= refused= lapsed= lapsing=]" step by step: "each" judges every pod on a node by itself,
@@ -300,6 +305,10 @@ func (s *stage) play(tr *policy.Trial, table *golden.Table, l *golden.Line) {
 	switch l.Word(0) {
 	case "entitled":
 		table.Row("entitled to "+golden.Vector(l.Amounts("to")), said(tr.Entitled(l.Amounts("to"))))
+	case "seek":
+		table.Row("seeks "+golden.Vector(l.Amounts("for")), said(tr.Seek(l.Amounts("for"))))
+	case "relax":
+		table.Row("relax", tr.Relax())
 	case "each":
 		for _, v := range s.onNodes() {
 			v.Node = s.nodes[v.Task.Node]

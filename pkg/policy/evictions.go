@@ -47,6 +47,11 @@ type claimant interface {
 	entitled(q *account.Queue, own, need resource.Vector) model.Reason
 }
 
+// flower tells whether a queue may take what its siblings leave of what the queue above them is due.
+type flower interface {
+	flows(q *account.Queue, own, need resource.Vector) bool
+}
+
 // starver tells whether a job lacks what others may be evicted for.
 type starver interface {
 	starving(job *model.Job) bool
@@ -96,6 +101,7 @@ type evictions struct {
 	// ruleSets are those of all actions there are.
 	ruleSets  []*ruleSet
 	claimants []claimant
+	flowers   []flower
 	// protection has the guards that are asked when nobody is to have the room.
 	protection ruleSet
 	// completion is how broken gangs give way.
@@ -171,6 +177,7 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 		e.completion.protect(policy)
 	}
 	enter(&e.claimants, policy, p.Enabled(config.EnablePreemptive))
+	enter(&e.flowers, policy, p.Enabled(config.EnablePreemptive))
 	if !e.starved {
 		enter(&e.starvers, policy, p.Enabled(config.EnableJobStarving))
 		if s, ok := policy.(Starver); ok && p.Enabled(config.EnableJobStarving) {
@@ -254,4 +261,22 @@ func (e *evictions) entitled(q *account.Queue, job *model.Job, need resource.Vec
 		}
 	}
 	return model.Reason{}
+}
+
+// mayTake says why a queue may take so much from others for a job neither by what it is due nor by a flow; the zero Reason when it may.
+func (e *evictions) mayTake(q *account.Queue, job *model.Job, need resource.Vector) model.Reason {
+	why := e.entitled(q, job, need)
+	if why != (model.Reason{}) && e.flows(q, job, need) {
+		return model.Reason{}
+	}
+	return why
+}
+
+// flows reports whether a queue may take so much from others for a job by a flow.
+func (e *evictions) flows(q *account.Queue, job *model.Job, need resource.Vector) bool {
+	if q == nil || q.Spec == nil || q.Fault != (model.Reason{}) || !q.Spec.Open() {
+		return false
+	}
+	own := job.OwnHalf()
+	return len(e.flowers) > 0 && !slices.ContainsFunc(e.flowers, func(p flower) bool { return !p.flows(q, own, need) })
 }

@@ -111,7 +111,9 @@ func (proportion) Admit(w World, j *Ranked) (Vote, model.Reason) {
 type capacity struct {
 	tree bool
 	// levels is how many queues above one are asked too when it takes from others.
-	levels    int
+	levels int
+	// flow: queues that are asked to themselves also share what their siblings leave.
+	flow      bool
 	uncounted uncounted
 }
 

@@ -46,7 +46,7 @@ func (s *Set) fromOthers(q *account.Queue, job *model.Job, below *account.Queue)
 	due := s.book.DueIf(q, claim.Beyond(waiting))
 	then := *q
 	then.Deserved = due(q)
-	if s.entitled(&then, job, claim) != (model.Reason{}) {
+	if s.mayTake(&then, job, claim) != (model.Reason{}) {
 		return nil
 	}
 	for _, other := range s.book.Queues() {

@@ -77,9 +77,22 @@ func (t *Trial) reversed(action config.Action, loser, winner *model.Job) *Trial 
 // takes reports whether the beneficiary of this trial, with these tasks waiting, could have one of the gained tasks of the
 // winner evicted. Tasks that nobody tells apart are tried once.
 func (t *Trial) takes(lost []*model.Task, winner *model.Job, gained []*model.Task) bool {
-	if !slices.ContainsFunc(lost, func(task *model.Task) bool { return t.Entitled(task.Charge) == (model.Reason{}) }) {
-		return false
+	for i, task := range lost {
+		alike := func(o *model.Task) bool { return slices.Equal(o.Charge, task.Charge) }
+		if slices.ContainsFunc(lost[:i], alike) || t.Seek(task.Charge) != (model.Reason{}) {
+			continue
+		}
+		for again := true; again; again = t.Relax() {
+			if t.takesAny(winner, gained) {
+				return true
+			}
+		}
 	}
+	return false
+}
+
+// takesAny reports whether one of the gained tasks, or all of the winner, could be evicted by the present ground.
+func (t *Trial) takesAny(winner *model.Job, gained []*model.Task) bool {
 	of := make(map[types.UID]*model.Task, len(winner.Tasks))
 	for _, task := range winner.Tasks {
 		of[task.UID] = task

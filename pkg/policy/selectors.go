@@ -20,9 +20,12 @@ const (
 	whyPriority     = "its job's priority is not lower"
 	whyTaskPriority = "its priority is not lower"
 	whyShare        = "its job would hold a smaller share than this one"
-	whyBranch       = "its queue is not ahead of this one"
+	whyBranch       = "its queue would hold less for its weight than this one"
 	whyUnrelated    = "it has nothing that is asked for"
 	whyDue          = "its queue would fall below what it deserves"
+	whyLoss         = "its queue would lose as much of what it deserves as this one would gain"
+	whyOwnFlow      = "nothing more of what other queues deserve and leave flows to this one"
+	whyFlow         = "its queue, or one above it, would fall below what others leave to it"
 	whyAboveDue     = "a queue above it would fall below what it deserves"
 	whyGuarantee    = "its queue would fall below its guarantee"
 	whyEqualFooting = "neither its queue nor this one deserves what is asked for"
@@ -83,15 +86,17 @@ func selectYielding(t *Trial, _ model.Victim, h *jobUsage) string {
 	return whyFirst
 }
 
-// selectAcross chooses tasks of queues that stay ahead of the beneficiary's in the tree, if it gets what it asks for.
+// selectAcross chooses tasks of queues that stay ahead of the beneficiary's in the tree, if it gets what it asks for. In a flat tree it is enough
+// if they hold as much for their weights as this one then: what is taken back would put them ahead. In Volcano they have to hold more, so that
+// one of two equal queues keeps all of the cluster if the other one's gang is half as large.
 func (*hierarchical) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 	tree := t.contest()
 	left := h.held.Clone()
 	left.Sub(v.Task.Charge)
 	tree.SetJob(h.leaf, h.job.Queue, left, h.job.Usage.Requested)
-	behind := tree.Behind(t.own.job.Queue, h.job.Queue) < 0
+	chosen := tree.Behind(t.own.job.Queue, h.job.Queue) < 0 || tree.Level(t.own.job.Queue, h.job.Queue, shareSlack)
 	tree.SetJob(h.leaf, h.job.Queue, h.held.Clone(), h.job.Usage.Requested)
-	if behind {
+	if chosen {
 		return ""
 	}
 	return whyBranch
@@ -105,10 +110,10 @@ func (proportion) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 		return whyUnrelated
 	case !h.keepsGuarantees(t, request):
 		return whyGuarantee
-	case v.Task.BestEffort || !h.queue.Due() || t.keepsDue(h.queue, request, true):
+	case v.Task.BestEffort || !h.queue.Due():
 		return ""
 	}
-	return whyDue
+	return t.givesUp(h.queue, request, true)
 }
 
 // selectAcross chooses tasks of queues that hold more than their due, or whose due has nothing to do with the task. In a
@@ -122,12 +127,16 @@ func (p capacity) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 		return whyUnrelated
 	case !h.keepsGuarantees(t, request):
 		return whyGuarantee
+	case t.claim.ground == byFlow:
+		return t.letsFlow(h, request)
 	case unrelated(request, h.queue.Deserved):
 		if p.onEqualFooting(t, h) {
 			return whyEqualFooting
 		}
-	case !t.keepsDue(h.queue, request, false):
-		return whyDue
+	default:
+		if why := t.givesUp(h.queue, request, false); why != "" {
+			return why
+		}
 	}
 	if !p.tree || t.ruleSet.ofGangs() {
 		return ""
@@ -252,6 +261,46 @@ func (p proportion) entitled(q *account.Queue, own, need resource.Vector) model.
 // tree, what keeps one of the queues above it there will do, as many levels up as ancestorReclaimLevel says. A queue above
 // it that has no room may get some from others below it, as far as they hold more than their due.
 func (p capacity) entitled(q *account.Queue, own, need resource.Vector) (why model.Reason) {
+	if why = p.limited(q, need); why != (model.Reason{}) {
+		return why
+	}
+	for level := 0; level <= p.levels; level++ {
+		above := q.Ancestor(level)
+		if above == nil || level > 0 && above.Parent == nil {
+			break
+		}
+		due := resource.Limit{Amounts: above.Deserved, Unnamed: resource.Nothing}
+		held := p.held(above, own)
+		over := due.Refuses(need, held)
+		if len(over) < asked(held.More(need)) {
+			return model.Reason{}
+		}
+		if level == 0 {
+			why = notEntitled(q, over, held, need)
+		}
+	}
+	return why
+}
+
+// held is what a queue holds besides what does not count.
+func (p capacity) held(q *account.Queue, own resource.Vector) resource.Vector {
+	if p.tree {
+		return without(q.Total.Allocated, own)
+	}
+	return without(q.Own.Allocated, own)
+}
+
+// flows lets a queue take what keeps it within its limits, and within what flows to it of all that it asks for.
+func (p capacity) flows(q *account.Queue, own, need resource.Vector) bool {
+	if !p.flow || asked(need) == 0 || p.limited(q, need) != (model.Reason{}) {
+		return false
+	}
+	flow := resource.Limit{Amounts: q.Flow(), Unnamed: resource.Nothing}
+	return len(flow.Refuses(need, p.held(q, own))) == 0
+}
+
+// limited says why a queue may not hold so much more, even if others below the queues above it give up what is beyond their due.
+func (p capacity) limited(q *account.Queue, need resource.Vector) (why model.Reason) {
 	p.Limits(q, false, func(b Bound) bool {
 		if why = b.refuses(need); why != (model.Reason{}) && b.Queue != q {
 			b.Held = b.Held.Clone()
@@ -262,29 +311,6 @@ func (p capacity) entitled(q *account.Queue, own, need resource.Vector) (why mod
 		}
 		return why == (model.Reason{})
 	})
-	if why != (model.Reason{}) {
-		return why
-	}
-	held := func(q *account.Queue) resource.Vector {
-		if p.tree {
-			return without(q.Total.Allocated, own)
-		}
-		return without(q.Own.Allocated, own)
-	}
-	for level := 0; level <= p.levels; level++ {
-		above := q.Ancestor(level)
-		if above == nil || level > 0 && above.Parent == nil {
-			break
-		}
-		due := resource.Limit{Amounts: above.Deserved, Unnamed: resource.Nothing}
-		over := due.Refuses(need, held(above))
-		if len(over) < asked(held(above).More(need)) {
-			return model.Reason{}
-		}
-		if level == 0 {
-			why = notEntitled(q, over, held(q), need)
-		}
-	}
 	return why
 }
 

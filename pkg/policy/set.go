@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -117,7 +118,7 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		decoded, errs := arguments.DecodeCapacity(p, path)
 		uncounted := uncountedBy(decoded)
 		if p.Enabled(config.EnableHierarchy) {
-			return capacity{tree: true, levels: decoded.AncestorReclaimLevel, uncounted: uncounted}, account.Hierarchy, errs
+			return capacity{tree: true, levels: ptr.Deref(decoded.AncestorReclaimLevel, 0), flow: decoded.AncestorReclaimLevel == nil, uncounted: uncounted}, account.Hierarchy, errs
 		}
 		return capacity{uncounted: uncounted}, account.Capacity, errs
 	case config.PluginOvercommit:

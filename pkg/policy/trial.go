@@ -58,6 +58,7 @@ type Trial struct {
 	// priority is the lowest that a task of the beneficiary's next turn has, if the highest are placed first.
 	priority int32
 
+	claim claim
 	// chosen is what somebody outside chose.
 	chosen map[types.UID]bool
 
@@ -151,7 +152,7 @@ func (t *Trial) Entitled(need resource.Vector) model.Reason {
 	if t.ruleSet.inside() || t.ruleSet.completes() {
 		return model.Reason{}
 	}
-	return t.rules.entitled(t.own.queue, t.own.job, need)
+	return t.rules.mayTake(t.own.queue, t.own.job, need)
 }
 
 // Evaluate says why these may not go together, on top of all taken so far, in a short phrase; empty when they may. All of
@@ -168,14 +169,14 @@ func (t *Trial) Evaluate(vs ...model.Victim) (why string) {
 	}
 	judged := 0
 	for i, v := range vs {
-		t.along = vs[i+1:]
+		t.along, t.claim.rest = vs[i+1:], i > 0
 		if why = t.judge(v, t.usageOf(v.Job)); why != "" {
 			break
 		}
 		t.Take(v)
 		judged++
 	}
-	t.along = nil
+	t.along, t.claim.rest = nil, false
 	for i := 0; t.ruleSet.gangs && why == "" && i < len(vs); i++ {
 		why = t.keepsMinimum(t.usageOf(vs[i].Job), nil, 0)
 	}
@@ -219,6 +220,7 @@ func (t *Trial) move(v model.Victim, n int) {
 	default:
 		t.hoped.AddTimes(v.Task.Charge, int64(n))
 	}
+	t.noteBefore(h.queue)
 	t.accounts.Hold(h.queue, v.Task.Charge, int64(n))
 	t.spend(v.Task.Pod, int32(-n))
 	t.enter(h)
@@ -272,13 +274,19 @@ func (t *Trial) enter(h *jobUsage) {
 	t.contested.SetJob(h.leaf, h.job.Queue, held.Clone(), h.job.Usage.Requested)
 }
 
-// Compare is the order in which victims are tried, negative when a is evicted first: those of queues that are nearer in
+// Compare is the order in which victims are tried, negative when a is evicted first. Where queues may fall below their due, those go first whose
+// queue loses the least of it. Then come those of queues that are nearer in
 // the tree, of the queue that goes last, of the job that goes last, and of a job the task that goes last. Tasks of a job
 // that policies treat alike go by the index in their names, the highest first, then by age, the youngest first, then by
 // UID. Where broken gangs give way only the order of jobs counts. It is a strict order, and does not change while victims are taken. Source: Volcano's VictimQueueOrder and victim
 // heap (reference section 3.5). There tasks of jobs that policies treat alike are ordered as if they were of one job, so
 // that all of these jobs lose some; here the youngest job is broken up first.
 func (t *Trial) Compare(a, b model.Victim) int {
+	if t.claim.ground == byGain {
+		if c := cmp.Compare(t.toll(a), t.toll(b)); c != 0 {
+			return c
+		}
+	}
 	if a.Job.Key != b.Job.Key {
 		x := t.usageOf(a.Job)
 		y := t.usageOf(b.Job)

@@ -136,9 +136,9 @@ func (s *Set) findsAcross(c *ruleSet, job *model.Job) bool {
 func (s *Set) entitledToNext(q *account.Queue, job *model.Job) bool {
 	need := job.Need()
 	if !need.BestEffort() {
-		return s.entitled(q, job, need) == (model.Reason{})
+		return s.mayTake(q, job, need) == (model.Reason{})
 	}
-	return slices.ContainsFunc(job.Pending, func(d model.Demand) bool { return s.entitled(q, job, d.Charge) == (model.Reason{}) })
+	return slices.ContainsFunc(job.Pending, func(d model.Demand) bool { return s.mayTake(q, job, d.Charge) == (model.Reason{}) })
 }
 
 // mayLose reports whether anything may be reclaimed from a queue.

@@ -158,7 +158,7 @@ func (a *attempt) try(ctx context.Context, action config.Action) (why string, er
 	}
 	need := a.job.Need()
 	need.Sub(a.job.Usage.Reserved)
-	if reason := trial.Entitled(need); reason != (model.Reason{}) {
+	if reason := trial.Seek(need); reason != (model.Reason{}) {
 		return reason.Message, nil
 	}
 	a.Extension.Choose(ctx, action, a.turn.Lead, trial)

@@ -20,8 +20,8 @@ const (
 	slackUnits = 0.5
 )
 
-// atMost is the one comparison of amounts that were divided with amounts that were counted.
-func atMost(a, b float64) bool { return a <= b || a-b <= min(slackUnits, slack*b) }
+// AtMost reports whether a is at most b. It is the one comparison of amounts that were divided with amounts that were counted.
+func AtMost(a, b float64) bool { return a <= b || a-b <= min(slackUnits, slack*b) }
 
 // Get returns the amount of one resource; zero when it is missing.
 func (p Portion) Get(name corev1.ResourceName) float64 {
@@ -46,7 +46,7 @@ func (v Vector) Portion() Portion {
 func (p Portion) Within(v Vector) bool {
 	v = v.Counted()
 	for _, a := range p {
-		if !atMost(a.Value, float64(v.Get(a.Name))) {
+		if !AtMost(a.Value, float64(v.Get(a.Name))) {
 			return false
 		}
 	}
@@ -56,7 +56,7 @@ func (p Portion) Within(v Vector) bool {
 // Covers reports whether every amount of o is covered by p, in which a missing resource counts as zero.
 func (p Portion) Covers(o Portion) bool {
 	for _, a := range o {
-		if !atMost(a.Value, p.Get(a.Name)) {
+		if !AtMost(a.Value, p.Get(a.Name)) {
 			return false
 		}
 	}
@@ -99,7 +99,7 @@ func (l Limit) Refuses(ask, taken Vector) []corev1.ResourceName {
 		if a.Value <= 0 || a.Name == corev1.ResourcePods {
 			continue
 		}
-		if bound, limited := l.Of(a.Name); limited && !atMost(float64(taken.Get(a.Name))+float64(a.Value), bound) {
+		if bound, limited := l.Of(a.Name); limited && !AtMost(float64(taken.Get(a.Name))+float64(a.Value), bound) {
 			over = append(over, a.Name)
 		}
 	}

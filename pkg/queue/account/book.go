@@ -23,6 +23,8 @@ type Book struct {
 	jobs   map[model.JobKey]posting
 	// stale: the queues changed; resized: the cluster did; uneven: what queues request did, which Proportion divides by.
 	stale, resized, uneven bool
+	// flowing: what flows to queues is as Flow says.
+	flowing bool
 	// above names the queues above each, where the tree is looked at. It is replaced, never changed.
 	above map[string][]string
 	// portion is total in another form; all is the usage of all jobs.
@@ -166,6 +168,7 @@ func (b *Book) post(name string, before, after *Usage) {
 	if b.mode == Proportion && (idle != (q.Own.Jobs == 0) || !before.Requested.Equal(after.Requested)) {
 		b.uneven = true
 	}
+	b.flowing = b.flowing && before.Requested.Equal(after.Requested)
 	if !covers(after.Taken(), before.Taken()) {
 		b.loosened++
 	}
@@ -178,7 +181,7 @@ func (b *Book) post(name string, before, after *Usage) {
 func (b *Book) queue(name string) *Queue {
 	q := b.queues[name]
 	if q == nil {
-		q = &Queue{Name: name, Spec: b.specs[name]}
+		q = &Queue{Name: name, Spec: b.specs[name], of: b}
 		b.queues[name] = q
 		b.stale = true
 	}
@@ -217,6 +220,7 @@ func (b *Book) Update() (rearranged bool) {
 	case b.stale || b.resized:
 		b.setLimits()
 		b.setDue()
+		b.flowing = false
 		b.loosened++
 		b.freed++
 	case b.uneven:

@@ -11,7 +11,7 @@ import (
 )
 
 // Copy is the accounts of all queues as of when it was made, for decisions that play through what would be held if. What
-// queues are due, and their shares of it, stay as they were; of what they use, only what is held is copied. It is not safe
+// queues are due, what flows to them, and their shares stay as they were; of what they use, only what is held is copied. It is not safe
 // for concurrent use, but does not look at the Book any more.
 type Copy struct {
 	mode   Mode
@@ -20,6 +20,7 @@ type Copy struct {
 
 // Copy returns a copy of the accounts. Update must have been called since the last change.
 func (b *Book) Copy() *Copy {
+	b.setFlow()
 	c := &Copy{mode: b.mode, queues: make([]Queue, len(b.sorted))}
 	amounts := 0
 	for _, q := range b.sorted {
@@ -32,7 +33,7 @@ func (b *Book) Copy() *Copy {
 		all = append(all, q.usage(b.mode).Allocated...)
 		to := &c.queues[i]
 		*to = Queue{
-			Name: q.Name, Spec: q.Spec, depth: q.depth, place: i, bounds: q.bounds, Deserved: q.Deserved,
+			Name: q.Name, Spec: q.Spec, depth: q.depth, place: i, bounds: q.bounds, Deserved: q.Deserved, flow: q.flow,
 			Guarantee: q.Guarantee, Capability: q.Capability, Real: q.Real, Share: q.Share, Fault: q.Fault,
 		}
 		to.usage(b.mode).Allocated = all[from:len(all):len(all)]

@@ -124,6 +124,9 @@ type Queue struct {
 	Own, Total Usage
 	// Deserved is what the queue is due. It names all resources it is due any of.
 	Deserved resource.Portion
+	// flow is what Flow returns. Of is nil for a copy, in which it is up to date.
+	flow resource.Portion
+	of   *Book
 	// Guarantee is what is set aside for it: of an inner queue without one, nothing; of the root, that of its children.
 	Guarantee resource.Vector
 	// Capability is its own bound, with what it inherits from its parent for resources it does not name.

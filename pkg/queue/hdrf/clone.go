@@ -10,7 +10,7 @@ import (
 // Clone returns a tree of its own with the same queues and jobs.
 func (t *Tree) Clone() *Tree {
 	c := &Tree{
-		total: t.total, paths: t.paths, held: t.held.Clone(), left: slices.Clone(t.left),
+		total: t.total, paths: t.paths, flat: t.flat, held: t.held.Clone(), left: slices.Clone(t.left),
 		at: make(map[string]*node, len(t.at)), jobs: make(map[string]*job, len(t.jobs)),
 	}
 	copies := map[*node]*node{}

@@ -31,7 +31,9 @@ type Tree struct {
 	total resource.Portion
 	paths map[string]Path
 	// at is the node of each queue that has a path.
-	at   map[string]*node
+	at map[string]*node
+	// flat: no path has more than one branch.
+	flat bool
 	jobs map[string]*job
 	// held is what all jobs hold; left tells of each resource of the total whether the cluster has some left.
 	held resource.Vector
@@ -90,6 +92,7 @@ func (t *Tree) SetPaths(paths map[string]Path) {
 	t.paths = paths
 	t.root = &node{weight: 1, stale: true}
 	clear(t.at)
+	t.flat = true
 	for _, queue := range slices.Sorted(maps.Keys(paths)) {
 		path := paths[queue]
 		n := t.root
@@ -97,6 +100,7 @@ func (t *Tree) SetPaths(paths map[string]Path) {
 			n = n.branch(path.Names[i], path.Weights[i])
 		}
 		t.at[queue] = n
+		t.flat = t.flat && len(path.Names) <= 2
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.jobs)) {
 		j := t.jobs[key]
@@ -315,4 +319,13 @@ func (t *Tree) Behind(a, b string) int {
 		}
 	}
 	return 0
+}
+
+// Level reports whether two queues hold the same for their weights, or the first one less, up to a difference in parts of the cluster, in a tree
+// all of whose queues are branches of the root. Of a deeper tree it says no: what branches are charged for depends on others there, so that
+// decisions by equal shares may lead back to where they began.
+func (t *Tree) Level(a, b string, slack float64) bool {
+	t.refresh()
+	p, q := t.at[a], t.at[b]
+	return t.flat && p != nil && q != nil && p != q && p.share/p.weight <= q.share/q.weight+slack
 }

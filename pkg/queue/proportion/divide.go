@@ -78,7 +78,7 @@ func (d *Demand) span(name corev1.ResourceName) span {
 }
 
 // span is what a queue may get of one resource: from + weight x level, within least and most. Invariant: 0 <= from,
-// 0 <= least <= most, weight >= 1.
+// 0 <= least <= most, weight > 0.
 type span struct{ weight, from, least, most float64 }
 
 // low and high are the levels below and above which the part does not change.

@@ -122,13 +122,15 @@ func Bool(v runtime.RawExtension) (bool, error) {
 	return on, nil
 }
 
-// optionalBool is a flag of which it matters whether it was given.
-func optionalBool(v runtime.RawExtension) (*bool, error) {
-	on, err := Bool(v)
-	if err != nil {
-		return nil, err
+// optional is a value of which it matters whether it was given.
+func optional[V any](parse func(runtime.RawExtension) (V, error)) func(runtime.RawExtension) (*V, error) {
+	return func(v runtime.RawExtension) (*V, error) {
+		parsed, err := parse(v)
+		if err != nil {
+			return nil, err
+		}
+		return &parsed, nil
 	}
-	return &on, nil
 }
 
 // number parses a finite number of at least least.

@@ -101,8 +101,9 @@ func DecodeSLA(p *config.TierPlugin, path *field.Path) (SLA, field.ErrorList) {
 
 // Capacity are the arguments of the plugin capacity.
 type Capacity struct {
-	// AncestorReclaimLevel is how many ancestors of a queue are asked too when it reclaims; at least 0, default 0.
-	AncestorReclaimLevel int
+	// AncestorReclaimLevel is how many ancestors of a queue are asked too when it reclaims; at least 0. Nil is 0, and that queues share what
+	// their siblings leave.
+	AncestorReclaimLevel *int
 	// DynamicResourceAllocation tells whether devices count; nil is the feature gate DynamicResourceAllocation.
 	DynamicResourceAllocation *bool
 	// DRAConsumableCapacity tells whether shares of devices count; nil is the feature gate DRAConsumableCapacity.
@@ -113,9 +114,9 @@ type Capacity struct {
 func DecodeCapacity(p *config.TierPlugin, path *field.Path) (Capacity, field.ErrorList) {
 	d := newDecoder(path, p.Arguments)
 	decoded := Capacity{
-		AncestorReclaimLevel:      value(d, "ancestorReclaimLevel", 0, integer(0, math.MaxInt)),
-		DynamicResourceAllocation: value(d, "capacity.DynamicResourceAllocationEnable", nil, optionalBool),
-		DRAConsumableCapacity:     value(d, "capacity.DRAConsumableCapacityEnable", nil, optionalBool),
+		AncestorReclaimLevel:      value(d, "ancestorReclaimLevel", nil, optional(integer(0, math.MaxInt))),
+		DynamicResourceAllocation: value(d, "capacity.DynamicResourceAllocationEnable", nil, optional(Bool)),
+		DRAConsumableCapacity:     value(d, "capacity.DRAConsumableCapacityEnable", nil, optional(Bool)),
 	}
 	return decoded, d.finish(p.Name)
 }

@@ -110,12 +110,12 @@ func TestCapacity(t *testing.T) {
 		"absent is Volcano's default": {"", arguments.Capacity{}, nil},
 		"all of them": {
 			"{ancestorReclaimLevel: 2, capacity.DynamicResourceAllocationEnable: true, capacity.DRAConsumableCapacityEnable: false}",
-			arguments.Capacity{AncestorReclaimLevel: 2, DynamicResourceAllocation: new(true), DRAConsumableCapacity: new(false)},
+			arguments.Capacity{AncestorReclaimLevel: new(2), DynamicResourceAllocation: new(true), DRAConsumableCapacity: new(false)},
 			nil,
 		},
 		"all of them in quotes": {
 			`{ancestorReclaimLevel: "2", capacity.DynamicResourceAllocationEnable: "False", capacity.DRAConsumableCapacityEnable: "true"}`,
-			arguments.Capacity{AncestorReclaimLevel: 2, DynamicResourceAllocation: new(false), DRAConsumableCapacity: new(true)},
+			arguments.Capacity{AncestorReclaimLevel: new(2), DynamicResourceAllocation: new(false), DRAConsumableCapacity: new(true)},
 			nil,
 		},
 		"Volcano would silently use level 0": {"ancestorReclaimLevel: -1", arguments.Capacity{}, []string{`plugins[0].arguments[ancestorReclaimLevel]: Invalid value: -1: ` + level}},
