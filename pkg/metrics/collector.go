@@ -62,6 +62,9 @@ var (
 	unscheduledTasks = describe("unschedule_task_count", "Number of tasks of a waiting job that have no node.", "job_id")
 	unscheduledJobs  = describe("unschedule_job_count", "Number of jobs that wait.")
 
+	clusterUsable = metrics.NewDesc("caldera_cluster_usable",
+		"What of all nodes jobs can use or hold: without nodes that no job's pods may go to, and without what pods of other schedulers hold (cores, bytes, devices).",
+		[]string{"resource"}, nil, metrics.ALPHA, "")
 	brokenGangs = metrics.NewDesc("caldera_broken_gangs",
 		"Number of gangs of which some members hold nodes, and too few, by cause: half (they were never whole), lost (they were).",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
@@ -83,7 +86,7 @@ func (c *collector) DescribeWithStability(out chan<- *metrics.Desc) {
 	for _, d := range groupCounts {
 		out <- d
 	}
-	for _, d := range []*metrics.Desc{share, weight, overused, jobShare, jobRetries, unscheduledTasks, unscheduledJobs, brokenGangs, brokenSeconds, brokenHeld} {
+	for _, d := range []*metrics.Desc{share, weight, overused, jobShare, jobRetries, unscheduledTasks, unscheduledJobs, clusterUsable, brokenGangs, brokenSeconds, brokenHeld} {
 		out <- d
 	}
 }
@@ -99,6 +102,13 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 	c.collectJobs(gauge, out)
 	for how, n := range c.source.Broken() {
 		gauge(brokenGangs, float64(n), string(how))
+	}
+	for _, a := range c.source.Usable() {
+		value := float64(a.Value)
+		if a.Name == corev1.ResourceCPU {
+			value /= 1000
+		}
+		gauge(clusterUsable, value, string(a.Name))
 	}
 	c.collectBroken(out)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 var (
@@ -65,6 +66,8 @@ type Source interface {
 	Broken() map[dispatch.Break]int
 	// BrokenTotals are what those came to so far.
 	BrokenTotals() dispatch.BrokenTotals
+	// Usable is what of the cluster jobs can use or hold.
+	Usable() resource.Vector
 }
 
 // Register adds the metrics to the registry that the scheduler serves.

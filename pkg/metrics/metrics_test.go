@@ -25,6 +25,7 @@ type still struct {
 	waiting []dispatch.Waiting
 	broken  map[dispatch.Break]int
 	totals  dispatch.BrokenTotals
+	usable  resource.Vector
 }
 
 func (s still) Figures() []dispatch.QueueFigures { return s.queues }
@@ -34,6 +35,7 @@ func (s still) Broken() map[dispatch.Break]int   { return s.broken }
 func (s still) BrokenTotals() dispatch.BrokenTotals {
 	return s.totals
 }
+func (s still) Usable() resource.Vector { return s.usable }
 
 // scraped is what /metrics shows of the named metrics.
 func scraped(t *testing.T, source Source, want string, names ...string) {
@@ -183,4 +185,15 @@ caldera_turns_total{phase="planning",result="refused"} 1
 	if n := testutil.CollectAndCount(waits.HistogramVec); n != 1 {
 		t.Errorf("%d queues have a histogram of waits, want 1", n)
 	}
+}
+
+func TestWhatOfTheClusterIsUsable(t *testing.T) {
+	source := still{usable: resource.Vector{{Name: "cpu", Value: 2500}, {Name: "memory", Value: 1 << 20}, {Name: "nvidia.com/gpu", Value: 8}}}
+	scraped(t, source, `
+# HELP caldera_cluster_usable [ALPHA] What of all nodes jobs can use or hold: without nodes that no job's pods may go to, and without what pods of other schedulers hold (cores, bytes, devices).
+# TYPE caldera_cluster_usable gauge
+caldera_cluster_usable{resource="cpu"} 2.5
+caldera_cluster_usable{resource="memory"} 1.048576e+06
+caldera_cluster_usable{resource="nvidia.com/gpu"} 8
+`, "caldera_cluster_usable")
 }

@@ -53,6 +53,7 @@ func (s *State) putTask(t *Task, c *Change) {
 	if i, ok := e.index[t.UID]; ok {
 		before := e.job.Tasks[i]
 		s.touchKept(before, t, c)
+		s.ledger.follow(before, t)
 		e.job.Tasks[i] = t
 		if !t.countsAs(before) || !e.job.Group.sameSubGroup(before.Pod, t.Pod) {
 			e.count(before, -1)
@@ -60,6 +61,7 @@ func (s *State) putTask(t *Task, c *Change) {
 		}
 	} else {
 		s.touchKept(nil, t, c)
+		s.ledger.follow(nil, t)
 		e.index[t.UID] = len(e.job.Tasks)
 		e.job.Tasks = append(e.job.Tasks, t)
 		s.jobOf[t.UID] = t.Job
@@ -111,6 +113,7 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 	e := s.jobs[key]
 	i, last := e.index[uid], len(e.job.Tasks)-1
 	s.touchKept(e.job.Tasks[i], nil, c)
+	s.ledger.follow(e.job.Tasks[i], nil)
 	if e.job.Tasks[i].Evicting {
 		c.Events |= EvictionAnswered
 	}

@@ -121,6 +121,10 @@ func (p *pair) check(t *rapid.T) {
 	if diff := cmp.Diff(p.reference.sums(), sumsOf(p.state.Totals())); diff != "" {
 		t.Fatalf("totals (-want,+got)\n%s", diff)
 	}
+	usable, _ := p.state.Usable()
+	if got, want := present(usable), present(p.reference.usable()); got != want {
+		t.Fatalf("usable is %s, want %s", got, want)
+	}
 	for i, s := range p.taken {
 		if diff := cmp.Diff(p.said[i], clusterOf(s)); diff != "" {
 			t.Fatalf("snapshot %d changed after it was taken (-before,+now)\n%s", i, diff)
@@ -211,6 +215,9 @@ func anyPod(t *rapid.T) *corev1.Pod {
 		gated(p)
 	}
 	p.Status.Phase = pick(t, "phase", corev1.PodPending, corev1.PodPending, corev1.PodPending, corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
+	p.Spec.Tolerations = pick(t, "tolerations", nil, nil, []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}, []corev1.Toleration{
+		{Key: "down", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(300))}, {Key: "cpu", Value: "slow", Effect: corev1.TaintEffectNoSchedule},
+	})
 	if pick(t, "placed", false, false, true) || p.Status.Phase != corev1.PodPending {
 		p.Spec.NodeName = anyNode(t)
 	}
@@ -294,6 +301,12 @@ func (p *pair) steps() map[string]func(*rapid.T) {
 		},
 		"upsert node": func(t *rapid.T) {
 			node := newNode(anyNode(t), having("cpu", pick(t, "cpu", "0", "4", "8"), pick(t, "device", "x/gpu", "y/fpga"), "2"))
+			node.Spec.Taints = pick(t, "taints", nil, nil,
+				[]corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}, []corev1.Taint{{Key: "down", Effect: corev1.TaintEffectNoExecute}},
+				[]corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}, {Key: "cpu", Value: "slow", Effect: corev1.TaintEffectNoSchedule}},
+				[]corev1.Taint{{Key: "spot", Effect: corev1.TaintEffectPreferNoSchedule}})
+			node.Spec.Unschedulable = pick(t, "cordoned", false, false, false, true)
+			node.Status.Conditions = pick(t, "ready", nil, []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}})
 			p.do(t, func() model.Change { return s.UpsertNode(node) }, func() { w.nodes[node.Name] = node })
 		},
 		"delete node": func(t *rapid.T) {

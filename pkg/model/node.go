@@ -23,6 +23,12 @@ type node struct {
 	used        resource.Vector
 	// excess is the sum of its pods' requests above its allocatable amounts; empty while the node is not known.
 	excess resource.Vector
+	// foreign is the part of used that pods hold which are nobody's tasks. Taints keep pods off; barred: those of all tasks. Usable is what it
+	// adds to what tasks can use.
+	foreign resource.Vector
+	taints  []corev1.Taint
+	barred  bool
+	usable  resource.Vector
 	// object is the node as last seen, nil while it is not known.
 	object *corev1.Node
 }
@@ -126,6 +132,10 @@ type ledger struct {
 	allocatable resource.Vector
 	used        resource.Vector
 	excess      resource.Vector
+	// usable sums up what tasks can use; usableChanges counts its changes.
+	usable        resource.Vector
+	usableChanges uint64
+	tolerations   tolerations
 	// largest is nil when it has to be computed again.
 	largest resource.Vector
 	// leaving are the pods that terminate.
@@ -136,16 +146,18 @@ type ledger struct {
 
 // holding is what a pod takes of its node, and what the affinity and spread terms of other pods look at.
 type holding struct {
-	node        string
-	request     resource.Vector
-	labels      map[string]string
+	node    string
+	request resource.Vector
+	labels  map[string]string
+	// foreign: the pod is nobody's task.
+	foreign     bool
 	terminating bool
 	// until is when a terminating pod should be gone; zero while the API server has not said.
 	until time.Time
 }
 
 func newLedger() ledger {
-	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}, leaving: map[types.UID]bool{}}
+	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}, leaving: map[types.UID]bool{}, tolerations: tolerations{}}
 }
 
 func (l *ledger) at(name string) *node {
@@ -177,8 +189,9 @@ func (l *ledger) setNode(object *corev1.Node) (helps, shrank bool) {
 	l.largest = nil
 	shrank = n.allocatable.Exceeding(allocatable) != nil
 	helps = !n.known || allocatable.Exceeding(n.allocatable) != nil || placementChanged(n.object, object)
-	n.known, n.allocatable, n.object = true, allocatable, object
+	n.known, n.allocatable, n.object, n.taints = true, allocatable, object, keepOff(object)
 	l.weigh(n)
+	l.judge(n)
 	return helps, shrank
 }
 
@@ -213,8 +226,9 @@ func (l *ledger) removeNode(name string) {
 	l.allocatable.Sub(n.allocatable)
 	l.used.Sub(n.used)
 	l.largest = nil
-	n.known, n.allocatable, n.object = false, nil, nil
+	n.known, n.allocatable, n.object, n.taints = false, nil, nil, nil
 	l.weigh(n)
+	l.judge(n)
 	l.forgetEmpty(name, n)
 }
 
@@ -244,11 +258,7 @@ func (l *ledger) hold(uid types.UID, h holding) Event {
 	l.pods[uid] = h
 	n := l.at(h.node)
 	l.touch(h.node)
-	n.used.Add(h.request)
-	if n.known {
-		l.used.Add(h.request)
-		l.weigh(n)
-	}
+	l.fill(n, h, 1)
 	if had {
 		return RoomMade | PodPlaced
 	}
@@ -270,13 +280,24 @@ func (l *ledger) drop(uid types.UID) (node string, held bool) {
 	delete(l.pods, uid)
 	n := l.nodes[h.node]
 	l.touch(h.node)
-	n.used.Sub(h.request)
-	if n.known {
-		l.used.Sub(h.request)
-		l.weigh(n)
-	}
+	l.fill(n, h, -1)
 	l.forgetEmpty(h.node, n)
 	return h.node, true
+}
+
+// fill adds n times what a pod holds to what is taken of its node.
+func (l *ledger) fill(n *node, h holding, times int64) {
+	n.used.AddTimes(h.request, times)
+	if h.foreign {
+		n.foreign.AddTimes(h.request, times)
+	}
+	if n.known {
+		l.used.AddTimes(h.request, times)
+		l.weigh(n)
+	}
+	if h.foreign || n.barred {
+		l.gauge(n)
+	}
 }
 
 func (l *ledger) totals() Totals {

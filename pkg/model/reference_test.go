@@ -139,6 +139,46 @@ func (w *reference) sums() sums {
 	return sums{Nodes: len(w.nodes), Allocatable: present(allocatable), Used: present(used), Largest: present(largest)}
 }
 
+// usable is what tasks can use of the nodes, or hold.
+func (w *reference) usable() (all resource.Vector) {
+	tasks := w.tasks()
+	open := func(n *corev1.Node) bool {
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+				return false
+			}
+		}
+		if n.Spec.Unschedulable || len(n.Spec.Taints) > 0 && n.Spec.Taints[0].Key == "down" {
+			return false
+		}
+		hard := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
+		tolerant := func(t *model.Task) bool {
+			return !finished(t.Pod) && !slices.ContainsFunc(hard, func(taint corev1.Taint) bool {
+				return !slices.ContainsFunc(t.Pod.Spec.Tolerations, func(o corev1.Toleration) bool { return o.Key == taint.Key })
+			})
+		}
+		return len(hard) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(tasks)), tolerant)
+	}
+	for name, n := range w.nodes {
+		var foreign, own resource.Vector
+		for uid, node := range w.holdings() {
+			switch {
+			case node != name:
+			case tasks[uid] == nil:
+				foreign.Add(resource.OfPod(w.pods[uid]))
+			default:
+				own.Add(resource.OfPod(w.pods[uid]))
+			}
+		}
+		if open(n) {
+			all.Add(resource.FromList(n.Status.Allocatable).Beyond(foreign))
+		} else {
+			all.Add(own)
+		}
+	}
+	return all
+}
+
 // kindOfTask tells waiting tasks apart as a job does.
 type kindOfTask struct {
 	class model.Class

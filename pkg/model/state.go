@@ -231,8 +231,9 @@ func (t *Task) after(before *Task, leads bool) *Task {
 // account keeps the node totals in step with one pod.
 func (s *State) account(t *Task, c *Change) {
 	if t.Node != "" && (t.Status.HoldsNode() || t.Status == Unknown) {
+		_, task := s.jobOf[t.UID]
 		c.Events |= s.ledger.hold(t.UID, holding{
-			node: t.Node, request: t.Request, labels: t.Pod.Labels, terminating: t.Pod.DeletionTimestamp != nil || t.Evicting,
+			foreign: !task, node: t.Node, request: t.Request, labels: t.Pod.Labels, terminating: t.Pod.DeletionTimestamp != nil || t.Evicting,
 			until: goneBy(t.Pod),
 		})
 	} else {

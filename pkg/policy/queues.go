@@ -39,7 +39,10 @@ func compareAge(a, b *account.Queue) int {
 }
 
 // proportion is Volcano's plugin of that name: queues share the cluster by weight.
-type proportion struct{}
+type proportion struct {
+	// whole: what no job can use is divided, too.
+	whole bool
+}
 
 // CompareQueues puts the queue that has less of its due first.
 func (proportion) CompareQueues(a, b *account.Queue) int {

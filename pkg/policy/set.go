@@ -44,6 +44,8 @@ type Set struct {
 	limiters  []Limiter
 	admitters [][]Admitter
 	followers []Follower
+	// whole: also what no job can use is divided among queues.
+	whole bool
 	// uncounted are devices that do not count whatever queues say.
 	uncounted uncounted
 }
@@ -113,7 +115,8 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		}
 		return drf{}, account.Undivided, nil
 	case config.PluginProportion:
-		return proportion{}, account.Proportion, nil
+		decoded, errs := arguments.DecodeProportion(p, path)
+		return proportion{whole: decoded.Total == arguments.Allocatable}, account.Proportion, errs
 	case config.PluginCapacity:
 		decoded, errs := arguments.DecodeCapacity(p, path)
 		uncounted := uncountedBy(decoded)
@@ -148,6 +151,8 @@ func (s *Set) register(p *config.TierPlugin, policy any) {
 	enter(&s.admitters[len(s.admitters)-1], policy, p.Enabled(config.EnableJobEnqueued))
 	enter(&s.followers, policy, true)
 	switch h := policy.(type) {
+	case proportion:
+		s.whole = h.whole
 	case drf:
 		s.jobSharing = p.Enabled(config.EnableJobOrder)
 	case *hierarchical:
@@ -201,6 +206,13 @@ func (s *Set) SetCluster(total resource.Vector) bool {
 		f.FollowCluster(total)
 	}
 	return s.jobSharing
+}
+
+// SetUsable records what of the cluster jobs can use.
+func (s *Set) SetUsable(usable resource.Vector) {
+	if !s.whole {
+		s.book.SetUsable(usable)
+	}
 }
 
 // Update brings the accounts up to date with what was recorded.

@@ -29,6 +29,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
@@ -277,6 +278,9 @@ func (nobody) Broken() map[dispatch.Break]int { return nil }
 
 // BrokenTotals implements metrics.Source.
 func (nobody) BrokenTotals() dispatch.BrokenTotals { return dispatch.BrokenTotals{} }
+
+// Usable implements metrics.Source.
+func (nobody) Usable() resource.Vector { return nil }
 
 // counters are what the scheduler's own metrics have counted in this process: how turns ended in which phase, and how many jobs were placed
 // by a sweep.

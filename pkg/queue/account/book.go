@@ -14,8 +14,10 @@ import (
 
 // Book holds the accounts of all queues. It is not safe for concurrent use.
 type Book struct {
-	mode   Mode
-	total  resource.Vector
+	mode  Mode
+	total resource.Vector
+	// usable is what of total jobs can use; nil: all of it.
+	usable resource.Vector
 	specs  map[string]*model.Queue
 	queues map[string]*Queue
 	// sorted are the queues by name.
@@ -71,6 +73,20 @@ func (b *Book) SetCluster(total resource.Vector) bool {
 	}
 	b.total, b.portion, b.resized = total.Clone(), total.Portion(), true
 	return true
+}
+
+// SetUsable records what of the cluster jobs can use, which is what is divided by weight.
+func (b *Book) SetUsable(usable resource.Vector) {
+	b.usable = usable
+	b.uneven = b.uneven || b.mode == Proportion
+}
+
+// divided is what is divided by weight.
+func (b *Book) divided() resource.Vector {
+	if b.usable == nil {
+		return b.total
+	}
+	return b.usable
 }
 
 // SetQueue records a queue; nil when it is gone.

@@ -128,7 +128,7 @@ func (b *Book) byWeight() {
 	for _, q := range b.sorted {
 		q.Deserved = nil
 	}
-	for i, part := range proportion.Divide(b.total, demands) {
+	for i, part := range proportion.Divide(b.divided(), demands) {
 		queues[i].Deserved = part
 	}
 }
@@ -162,7 +162,7 @@ func (b *Book) DueIf(asking *Queue, more resource.Vector) func(*Queue) resource.
 		}
 	}
 	due := make([]resource.Portion, len(b.sorted))
-	for i, part := range proportion.Divide(b.total, demands) {
+	for i, part := range proportion.Divide(b.divided(), demands) {
 		due[queues[i].place] = part
 	}
 	return func(q *Queue) resource.Portion { return due[q.place] }

@@ -118,6 +118,12 @@ func (v View) Waiting() []Waiting {
 	return list
 }
 
+// Usable returns what of the cluster jobs can use or hold. It is never to be changed.
+func (v View) Usable() resource.Vector {
+	usable, _ := v.d.cfg.State.Usable()
+	return usable
+}
+
 // BrokenTotals returns what broken gangs came to so far.
 func (v View) BrokenTotals() BrokenTotals {
 	v.d.mu.Lock()

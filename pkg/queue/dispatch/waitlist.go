@@ -26,6 +26,8 @@ type waitlist struct {
 	booked map[model.JobKey]bool
 	// nodes are the totals of the nodes when these last changed.
 	nodes model.Totals
+	// usable is the model's count of changes of what jobs can use, as of when the policies were told.
+	usable uint64
 	// completer is the first of the jobs that go before others because they are partial.
 	completer   model.JobKey
 	admissions  admissions
@@ -159,6 +161,11 @@ func (s *waitlist) bookIn() map[model.JobKey]*model.Job {
 				jobs[key] = w.job.Job
 			}
 		}
+	}
+	if s.events&model.NodeChanged != 0 || s.cfg.State.UsableChanges() != s.usable {
+		usable, changes := s.cfg.State.Usable()
+		policies.SetUsable(usable)
+		s.usable = changes
 	}
 	for name := range s.queues {
 		policies.SetQueue(name, s.cfg.State.Queue(name))

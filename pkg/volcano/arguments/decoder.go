@@ -15,6 +15,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -173,5 +174,19 @@ func duration(least time.Duration, limit string) func(runtime.RawExtension) (tim
 			return 0, errors.New("must be " + limit)
 		}
 		return d, nil
+	}
+}
+
+// oneOf parses one of some names.
+func oneOf[V ~string](names ...V) func(runtime.RawExtension) (V, error) {
+	return func(v runtime.RawExtension) (V, error) {
+		if text := V(scalar(v)); slices.Contains(names, text) {
+			return text, nil
+		}
+		quoted := make([]string, len(names))
+		for i, name := range names {
+			quoted[i] = strconv.Quote(string(name))
+		}
+		return "", errors.New("must be " + strings.Join(quoted, " or "))
 	}
 }

@@ -26,7 +26,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginOvercommit:    errorsOf(DecodeOvercommit),
 	config.PluginPDB:           None,
 	config.PluginPriority:      None,
-	config.PluginProportion:    None,
+	config.PluginProportion:    errorsOf(DecodeProportion),
 	config.PluginResourceQuota: None,
 	config.PluginSLA:           errorsOf(DecodeSLA),
 	config.PluginTDM:           errorsOf(DecodeTDM),
@@ -83,6 +83,30 @@ type Overcommit struct {
 func DecodeOvercommit(p *config.TierPlugin, path *field.Path) (Overcommit, field.ErrorList) {
 	d := newDecoder(path, p.Arguments)
 	decoded := Overcommit{Factor: value(d, "overcommit-factor", 1.2, number(1))}
+	return decoded, d.finish(p.Name)
+}
+
+// Total says what the plugin proportion divides among queues.
+type Total string
+
+// What may be divided.
+const (
+	// Usable is what jobs can use: see model.State.Usable.
+	Usable Total = "Usable"
+	// Allocatable is what all nodes have, as in Volcano.
+	Allocatable Total = "Allocatable"
+)
+
+// Proportion are the arguments of the plugin proportion.
+type Proportion struct {
+	// Total is what is divided among queues; default Usable.
+	Total Total
+}
+
+// DecodeProportion reads the arguments of the plugin proportion; path is that of the plugin's entry.
+func DecodeProportion(p *config.TierPlugin, path *field.Path) (Proportion, field.ErrorList) {
+	d := newDecoder(path, p.Arguments)
+	decoded := Proportion{Total: value(d, "total", Usable, oneOf(Usable, Allocatable))}
 	return decoded, d.finish(p.Name)
 }
 

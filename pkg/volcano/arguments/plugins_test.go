@@ -101,6 +101,20 @@ func TestSLA(t *testing.T) {
 	})
 }
 
+func TestProportion(t *testing.T) {
+	run(t, "proportion", arguments.DecodeProportion, map[string]decodes[arguments.Proportion]{
+		"absent":         {"", arguments.Proportion{Total: arguments.Usable}, nil},
+		"as Volcano":     {"total: Allocatable", arguments.Proportion{Total: arguments.Allocatable}, nil},
+		"what is usable": {`total: "Usable"`, arguments.Proportion{Total: arguments.Usable}, nil},
+		"another total": {"total: allocatable", arguments.Proportion{Total: arguments.Usable}, []string{
+			`plugins[0].arguments[total]: Invalid value: "allocatable": must be "Usable" or "Allocatable"`,
+		}},
+		"Volcano's has none": {"weight: 1", arguments.Proportion{Total: arguments.Usable}, []string{
+			`plugins[0].arguments[weight]: Forbidden: unknown key; valid are "total"`,
+		}},
+	})
+}
+
 func TestCapacity(t *testing.T) {
 	const (
 		level = "must be a whole number of at least 0"
@@ -188,7 +202,7 @@ func TestZoneThatNoNodeCanHave(t *testing.T) {
 }
 
 func TestPluginsWithoutArguments(t *testing.T) {
-	for _, name := range []string{"priority", "gang", "conformance", "drf", "proportion", "pdb", "cdp", "resourcequota"} {
+	for _, name := range []string{"priority", "gang", "conformance", "drf", "pdb", "cdp", "resourcequota"} {
 		t.Run(name, func(t *testing.T) {
 			path := field.NewPath("plugins").Index(0)
 			if errs := arguments.Check(&config.TierPlugin{Name: name}, path); len(errs) != 0 {
