@@ -87,15 +87,23 @@ func (p *Planner) Evict(ctx context.Context, s Search) (Statement, error) {
 	if refusal != "" {
 		return Statement{Why: refusal}, nil
 	}
-	for {
+	var first Statement
+	for wider := false; ; wider = true {
 		var st Statement
 		if domains != nil {
 			st, err = p.evictInside(ctx, s, newGround(nodes), domains)
 		} else {
 			st, err = p.evictOn(ctx, s, newGround(nodes))
 		}
-		if err != nil || st.Placements != nil || !s.Trial.Relax() {
+		if err != nil || st.Placements != nil {
 			return st, err
+		}
+		// What keeps others by the first right is what people know.
+		if !wider {
+			first = st
+		}
+		if !s.Trial.Relax() {
+			return first, nil
 		}
 	}
 }

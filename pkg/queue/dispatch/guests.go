@@ -16,6 +16,8 @@ import (
 // holds. Those that fit nowhere stay outside, so that no more is promised than without guests. Whose pods are created once it is let in
 // cannot be planned, and is let in if there is room for it in sum. Volcano keeps all of them out for ever.
 //
+// The same goes for a job that was let in because others might be evicted for it, if nobody is: its queue has no room for it.
+//
 // The same goes for a job that may have no turns for as long, most often because pods of its minimum do not exist. A ResourceQuota may be full,
 // for instance. As long as more of its pods appear the promise holds.
 //
@@ -66,9 +68,9 @@ type stalls struct {
 	refused []stall
 }
 
-// note takes in that a lot was refused.
+// note takes in that a lot was refused: by nodes, or by its queue though others might have been evicted for it.
 func (s *stalls) note(l *lot, reason model.Reason) {
-	if !reason.FromNodes || l.key.guest || !l.refusedSince.IsZero() || s.cfg.StalledAfter == 0 {
+	if !reason.FromNodes && reason.Kind != model.QueueFull || l.key.guest || !l.refusedSince.IsZero() || s.cfg.StalledAfter == 0 {
 		return
 	}
 	l.refusedSince = s.cfg.Clock.Now()

@@ -181,6 +181,8 @@ func (s *lots) refuse(l *lot, t *turn, r Refusal) {
 		r.Reason = l.reason
 	}
 	if r.Reason.Kind == model.QueueFull {
+		// It was let in because others might go for it, and they do not.
+		s.stalls.note(l, r.Reason)
 		s.hold(l, r.Reason)
 	} else {
 		s.stalls.note(l, r.Reason)

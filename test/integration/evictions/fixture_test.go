@@ -157,6 +157,8 @@ type queueSpec struct {
 	parent               string
 	deserved, capability string
 	kept                 bool
+	// path and weights are those of hierarchical drf.
+	path, weights string
 }
 
 func cpu(amount string) corev1.ResourceList {
@@ -170,8 +172,12 @@ func cpu(amount string) corev1.ResourceList {
 func (s *scene) queues(specs map[string]queueSpec) {
 	s.t.Helper()
 	for name, q := range specs {
+		meta := metav1.ObjectMeta{Name: name}
+		if q.path != "" {
+			meta.Annotations = map[string]string{volcano.KubeHierarchyAnnotationKey: q.path, volcano.KubeHierarchyWeightAnnotationKey: q.weights}
+		}
 		_, err := s.Volcano.SchedulingV1beta1().Queues().Create(s.t.Context(), &volcano.Queue{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: volcano.QueueSpec{
+			ObjectMeta: meta, Spec: volcano.QueueSpec{
 				Weight: max(1, q.weight), Parent: q.parent, Deserved: cpu(q.deserved), Capability: cpu(q.capability), Reclaimable: new(!q.kept),
 			},
 		}, metav1.CreateOptions{})

@@ -1,0 +1,158 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evictions_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/test/integration/env"
+)
+
+// byBranches is a configuration in which queues reclaim by their shares in the tree of volcano.sh/hierarchy.
+const byBranches = `
+actions: "enqueue, allocate, reclaim, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: drf, enableHierarchy: true}, {name: predicates}, {name: nodeorder}]
+`
+
+// others has so many cores of a node held by pods of another scheduler.
+func (s *scene) others(node string, n int) {
+	s.t.Helper()
+	g := job("others", "", 1, n, func(p *corev1.Pod) {
+		p.Spec.SchedulerName, p.Spec.NodeName = corev1.DefaultSchedulerName, node
+	})
+	for i := range n {
+		s.CreatePods(s.t, g.Member(i))
+	}
+	s.holds(map[string]int{"others": n})
+}
+
+// needing has a PodGroup say how many cores its job needs.
+func needing(cores string, g env.Gang) env.Gang {
+	change := g.Group
+	g.Group = func(group *volcano.PodGroup) {
+		if change != nil {
+			change(group)
+		}
+		group.Spec.MinResources = new(cpu(cores))
+	}
+	return g
+}
+
+// patch changes a node.
+func (st *fixture) patch(t *testing.T, node, patch string) {
+	t.Helper()
+	_, err := st.Kube.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNobodyWaitsWhoIsDueSomething has queues that are due something, and wait for ever in Volcano: each gets it, nobody loses more than he has to, and
+// nobody takes it back.
+func TestNobodyWaitsWhoIsDueSomething(t *testing.T) {
+	st := open(t, 6)
+	nodes := make([]string, 6)
+	for i := range nodes {
+		nodes[i] = fmt.Sprintf("node-%04d", i)
+	}
+	// play begins a scene on so many nodes.
+	play := func(t *testing.T, conf string, n int) *scene {
+		t.Helper()
+		for i, node := range nodes {
+			st.patch(t, node, fmt.Sprintf(`{"spec":{"taints":null,"unschedulable":%t}}`, i >= n))
+		}
+		s := st.play(t, conf)
+		s.recreate(false)
+		return s
+	}
+	// oneOf waits until one of two jobs has given up one of its pods for the taker.
+	oneOf := func(s *scene, a, b string, each int, taker string) {
+		s.t.Helper()
+		differs := func() string {
+			got := s.running()
+			if got[taker] != 1 || got[a]+got[b] != 2*each-1 {
+				return fmt.Sprintf("there run %v, want 1 of %s and %d of %s and %s\n%s", got, taker, 2*each-1, a, b, s.reasons())
+			}
+			return ""
+		}
+		env.Eventually(s.t, patience, differs)
+		env.Consistently(s.t, 2*calm, differs)
+		if totals := s.ledger().Totals; totals.Decisions != 1 || totals.Evicted != 1 {
+			s.t.Errorf("the ledger has %+v, want one decision and one pod", totals)
+		}
+	}
+	t.Run("whole pods: two queues hold three and are due 2.5, one is due one", func(t *testing.T) {
+		s := play(t, byShares, 2)
+		s.others(nodes[0], 2)
+		s.queues(map[string]queueSpec{"a": {weight: 5}, "b": {weight: 5}, "c": {weight: 2}})
+		s.fill(job("as", "a", 1, 3), job("bs", "b", 1, 3))
+		s.Create(t, job("c", "c", 1, 1))
+		oneOf(s, "as", "bs", 3, "c")
+	})
+	t.Run("the cluster that is not there: half of it is tainted", func(t *testing.T) {
+		s := play(t, byShares, 2)
+		st.patch(t, nodes[1], `{"spec":{"taints":[{"key":"node-role.kubernetes.io/control-plane","effect":"NoSchedule"}]}}`)
+		s.queues(map[string]queueSpec{"a": {weight: 1}, "b": {weight: 1}, "c": {weight: 1}})
+		s.fill(job("as", "a", 1, 2), job("bs", "b", 1, 2))
+		s.Create(t, job("c", "c", 1, 1))
+		oneOf(s, "as", "bs", 2, "c")
+	})
+	t.Run("equal shares: a gang of half of the cluster", func(t *testing.T) {
+		s := play(t, byBranches, 2)
+		s.queues(map[string]queueSpec{"a": {path: "root/a", weights: "1/1"}, "b": {path: "root/b", weights: "1/1"}})
+		s.fill(job("as", "a", 1, 8))
+		s.Create(t, job("gang", "b", 4, 4))
+		s.holds(map[string]int{"gang": 4})
+		s.evicted(map[string]int{"as": 4}, 2*calm)
+	})
+	t.Run("idle siblings: what x1 does not ask for flows to x2, until it does", func(t *testing.T) {
+		s := play(t, strings.Replace(byTree, "{name: gang}", "{name: gang, enableReclaimable: false}", 1), 6)
+		s.queues(map[string]queueSpec{
+			"x": {deserved: "12"}, "x1": {parent: "x", deserved: "8"}, "x2": {parent: "x", deserved: "4"},
+			"y": {deserved: "12"}, "y1": {parent: "y", deserved: "12"},
+		})
+		s.fill(job("x2", "x2", 1, 4), job("y1", "y1", 1, 20))
+		s.Create(t, job("gang", "x2", 6, 6))
+		s.holds(map[string]int{"gang": 6, "x2": 4, "y1": 14})
+		s.evicted(map[string]int{"y1": 6}, 2*calm)
+		s.Create(t, job("late", "x1", 8, 8))
+		s.holds(map[string]int{"late": 8, "y1": 12})
+		env.Consistently(t, 2*calm, func() string {
+			if got := s.running(); got["late"] != 8 || got["y1"] != 12 || got["gang"]+got["x2"] != 4 {
+				return fmt.Sprintf("there run %v", got)
+			}
+			return ""
+		})
+	})
+	t.Run("admission: who was let in and cannot start keeps nobody out", func(t *testing.T) {
+		s := play(t, byShares, 2)
+		s.queues(map[string]queueSpec{"a": {weight: 1, capability: "4"}})
+		s.fill(job("low", "a", 1, 2, labelled("app", "low")))
+		s.budget("low", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "low"}}, 2)
+		s.Create(t, needing("3", s.ranked("high", 1000, job("first", "a", 3, 3))))
+		env.Eventually(t, patience, func() string {
+			if phase := s.PodGroup(t, "first").Status.Phase; phase != volcano.PodGroupInqueue {
+				return fmt.Sprintf("the first job is %s", phase)
+			}
+			return ""
+		})
+		began := time.Now()
+		s.Create(t, needing("2", job("second", "a", 2, 2)))
+		env.Eventually(t, patience, s.Waits(t, "second", model.NotAdmitted))
+		s.holds(map[string]int{"second": 2, "low": 2, "first": 0})
+		t.Logf("the second job started after %s", time.Since(began).Round(time.Second))
+		s.evicted(map[string]int{}, calm)
+	})
+}
