@@ -41,6 +41,8 @@ type Totals struct {
 	Used resource.Vector
 	// Excess sums up, node by node, the requests above the allocatable amounts: of nodes that have shrunk.
 	Excess resource.Vector
+	// Usable is what of the nodes tasks can use or hold, Held what they do hold of Used.
+	Usable, Held resource.Vector
 	// Largest is the greatest allocatable amount of each resource on any one node.
 	Largest resource.Vector
 }
@@ -49,6 +51,14 @@ type Totals struct {
 func (t Totals) Idle() resource.Vector {
 	idle := t.Allocatable.Clone()
 	idle.Sub(t.Used)
+	idle.Add(t.Excess)
+	return idle
+}
+
+// IdleForTasks is what is left of the nodes that tasks can use, those that no task may go to left out.
+func (t Totals) IdleForTasks() resource.Vector {
+	idle := t.Usable.Clone()
+	idle.Sub(t.Held)
 	idle.Add(t.Excess)
 	return idle
 }
@@ -135,7 +145,9 @@ type ledger struct {
 	// usable sums up what tasks can use; usableChanges counts its changes.
 	usable        resource.Vector
 	usableChanges uint64
-	tolerations   tolerations
+	// foreign is the part of used that pods hold which are nobody's tasks.
+	foreign     resource.Vector
+	tolerations tolerations
 	// largest is nil when it has to be computed again.
 	largest resource.Vector
 	// leaving are the pods that terminate.
@@ -184,6 +196,7 @@ func (l *ledger) setNode(object *corev1.Node) (helps, shrank bool) {
 	} else {
 		l.count++
 		l.used.Add(n.used)
+		l.foreign.Add(n.foreign)
 	}
 	l.allocatable.Add(allocatable)
 	l.largest = nil
@@ -225,6 +238,7 @@ func (l *ledger) removeNode(name string) {
 	l.count--
 	l.allocatable.Sub(n.allocatable)
 	l.used.Sub(n.used)
+	l.foreign.Sub(n.foreign)
 	l.largest = nil
 	n.known, n.allocatable, n.object, n.taints = false, nil, nil, nil
 	l.weigh(n)
@@ -293,6 +307,9 @@ func (l *ledger) fill(n *node, h holding, times int64) {
 	}
 	if n.known {
 		l.used.AddTimes(h.request, times)
+		if h.foreign {
+			l.foreign.AddTimes(h.request, times)
+		}
 		l.weigh(n)
 	}
 	if h.foreign || n.barred {
@@ -307,5 +324,5 @@ func (l *ledger) totals() Totals {
 			l.largest.Max(n.allocatable)
 		}
 	}
-	return Totals{Nodes: l.count, Allocatable: l.allocatable.Clone(), Used: l.used.Clone(), Excess: l.excess.Clone(), Largest: l.largest}
+	return Totals{Nodes: l.count, Allocatable: l.allocatable.Clone(), Used: l.used.Clone(), Excess: l.excess.Clone(), Usable: l.usable.Clone(), Held: l.held(), Largest: l.largest}
 }

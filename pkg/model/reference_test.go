@@ -139,8 +139,8 @@ func (w *reference) sums() sums {
 	return sums{Nodes: len(w.nodes), Allocatable: present(allocatable), Used: present(used), Largest: present(largest)}
 }
 
-// usable is what tasks can use of the nodes, or hold.
-func (w *reference) usable() (all resource.Vector) {
+// usable is what tasks can use of the nodes, or hold, and what they do hold.
+func (w *reference) usable() (all, held resource.Vector) {
 	tasks := w.tasks()
 	open := func(n *corev1.Node) bool {
 		for _, c := range n.Status.Conditions {
@@ -170,13 +170,14 @@ func (w *reference) usable() (all resource.Vector) {
 				own.Add(resource.OfPod(w.pods[uid]))
 			}
 		}
+		held.Add(own)
 		if open(n) {
 			all.Add(resource.FromList(n.Status.Allocatable).Beyond(foreign))
 		} else {
 			all.Add(own)
 		}
 	}
-	return all
+	return all, held
 }
 
 // kindOfTask tells waiting tasks apart as a job does.

@@ -147,6 +147,13 @@ func (l *ledger) gauge(n *node) {
 	n.usable = usable
 }
 
+// held is what tasks hold of the known nodes.
+func (l *ledger) held() resource.Vector {
+	held := l.used.Clone()
+	held.Sub(l.foreign)
+	return held
+}
+
 // Usable returns what of the cluster tasks can use or hold, and a number that is another one whenever that changes.
 func (s *State) Usable() (usable resource.Vector, changes uint64) {
 	s.mu.RLock()

@@ -31,6 +31,9 @@ type BatchQueueArgs struct {
 	// StalledAfter is how long nodes must have refused an Inqueue job, or pods of its minimum be missing, for others that fit to be let in on
 	// what it was promised; a job that has failed need not be refused. 0 is for ever, and then failures do not count either; else at least 1s.
 	StalledAfter metav1.Duration
+	// PromiseGrace is how long a job that was let in has a claim to room for its minimum before its pods exist: tasks beyond the minimums of
+	// others, and jobs of its queue that come after it, leave it. From 0s, which is not at all, to 10m.
+	PromiseGrace metav1.Duration
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before these are evicted; 0 is for
 	// ever, else at least 1s.
 	HalfTimeout metav1.Duration

@@ -68,6 +68,7 @@ func (in *BatchQueueArgs) DeepCopyInto(out *BatchQueueArgs) {
 	}
 	out.AdmissionTimeout = in.AdmissionTimeout
 	out.StalledAfter = in.StalledAfter
+	out.PromiseGrace = in.PromiseGrace
 	out.HalfTimeout = in.HalfTimeout
 	out.BrokenTimeout = in.BrokenTimeout
 	return

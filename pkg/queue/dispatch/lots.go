@@ -221,6 +221,13 @@ func (s *lots) rest(l *lot, last time.Duration) {
 	s.lookout.expect(l)
 }
 
+// leaveRoom sets a lot aside until others have had the room that they were promised, or a time.
+func (s *lots) leaveRoom(l *lot, until time.Time) {
+	s.backlog.setAside(l, parked, 0, s.cfg.Clock.Now())
+	l.notBefore = until
+	s.lookout.expect(l)
+}
+
 // missed takes in what happened on nodes, and reports whether something did, since the turn's plan was begun, that helps the lot.
 func (s *lots) missed(l *lot, t *turn, helps model.Event) bool {
 	if len(l.asks) == 0 {

@@ -21,6 +21,8 @@ type Rules struct {
 	AdmissionTimeout time.Duration
 	// StalledAfter is how long nodes must have refused an admitted job, or it must have had no turns, for others to be its guests; zero: for ever.
 	StalledAfter time.Duration
+	// PromiseGrace is how long a job that was let in has a claim to room for its minimum before its pods exist; zero: not at all.
+	PromiseGrace time.Duration
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before it is released; zero: for ever.
 	HalfTimeout time.Duration
 	// BrokenTimeout is how long a gang that lost members may hold nodes for too few before its minimum protects it no more; zero: for ever.

@@ -32,6 +32,11 @@ const mostFollowers = 31
 func (s *selection) next() *turn {
 	s.lots.release()
 	s.lots.moveUp()
+	for _, l := range s.waits.promised.review() {
+		if l.stage == parked && s.lots.backlog.lots[l.key] == l {
+			s.lots.backlog.wake(l, true)
+		}
+	}
 	s.lots.backlog.beginPass()
 	if s.lots.backlog.empty() {
 		return nil
@@ -126,6 +131,10 @@ func (s *selection) try(l *lot, totals model.Totals, borrowing bool) *turn {
 	}
 	if ahead := s.lots.ahead(l); ahead != nil {
 		s.lots.queueUp(l, ahead)
+		return nil
+	}
+	if until := s.waits.promised.leaves(l, totals); !until.IsZero() {
+		s.lots.leaveRoom(l, until)
 		return nil
 	}
 	limit := s.lots.limits.refuses(w.job.Job, borrowing)
@@ -314,7 +323,7 @@ func (s *selection) followers(t *turn) []*model.Job {
 // to be counted on.
 func (s *selection) mayBeFollowed(t *turn) bool {
 	return s.lots.backlog.queues() == 1 && !t.lot.guest && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
-		!s.cfg.Policies.HasOutsiders() && len(s.cfg.State.Evicting()) == 0
+		!s.cfg.Policies.HasOutsiders() && len(s.cfg.State.Evicting()) == 0 && len(s.waits.promised.of) == 0
 }
 
 // follower returns a job that is a single pod; nil when it is more, has nothing to place, asks for something else by now, or has been

@@ -37,6 +37,7 @@ type waitlist struct {
 	queueBlocks queueBlocks
 	broken      brokenGangs
 	setbacks    setbacks
+	promised    *promised
 }
 
 func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
@@ -49,6 +50,7 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 	s.setbacks = newSetbacks(cfg, s.setBack)
 	s.admissions = newAdmissions(cfg, outbox, lots, s.blocked)
 	s.gates = newGates(cfg, outbox, lots)
+	s.promised = newPromised(cfg)
 	lots.beforeGate = s.gates.firstOf
 	return s
 }
@@ -200,6 +202,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 			s.lots.leave(w)
 			s.admissions.withdraw(w)
 			s.gates.withdraw(key)
+			s.promised.drop(w)
 			s.rank(w, nil)
 			delete(s.jobs, key)
 			s.alarms.drop(key)
@@ -223,6 +226,9 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 	s.lots.promote(w)
 	s.watchTurns(w)
 	s.restall(w)
+	if until := s.promised.follow(w); !until.IsZero() {
+		s.alarms.set(key, until)
+	}
 }
 
 // rank records a job as it is now; nil when it no longer waits.

@@ -113,7 +113,8 @@ func (r *Rules) check(evictions bool) error {
 func (r *Rules) forDispatch() dispatch.Rules {
 	return dispatch.Rules{
 		Policies: r.policies, AdmissionTimeout: r.args.AdmissionTimeout.Duration, StalledAfter: r.args.StalledAfter.Duration,
-		HalfTimeout: r.args.HalfTimeout.Duration, BrokenTimeout: r.args.BrokenTimeout.Duration, ReleaseLost: r.args.ReleaseLost,
+		PromiseGrace: r.args.PromiseGrace.Duration,
+		HalfTimeout:  r.args.HalfTimeout.Duration, BrokenTimeout: r.args.BrokenTimeout.Duration, ReleaseLost: r.args.ReleaseLost,
 		Evicts: len(r.evicting) > 0,
 	}
 }

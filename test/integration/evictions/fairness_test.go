@@ -50,6 +50,17 @@ func needing(cores string, g env.Gang) env.Gang {
 	return g
 }
 
+// inqueue waits until a job is let in.
+func (s *scene) inqueue(name string) {
+	s.t.Helper()
+	env.Eventually(s.t, patience, func() string {
+		if phase := s.PodGroup(s.t, name).Status.Phase; phase != volcano.PodGroupInqueue {
+			return fmt.Sprintf("PodGroup %s is %s", name, phase)
+		}
+		return ""
+	})
+}
+
 // patch changes a node.
 func (st *fixture) patch(t *testing.T, node, patch string) {
 	t.Helper()
@@ -136,18 +147,35 @@ func TestNobodyWaitsWhoIsDueSomething(t *testing.T) {
 			return ""
 		})
 	})
+	t.Run("extras: three jobs are let in together, and the first has its pods before the others", func(t *testing.T) {
+		s := play(t, in(byShares, "enqueue, allocate, backfill"), 3)
+		s.queues(map[string]queueSpec{"a": {weight: 1}})
+		names := []string{"one", "two", "three"}
+		for _, name := range names {
+			s.CreateGroup(t, needing("2", job(name, "a", 2, 12)))
+		}
+		for _, name := range names {
+			s.inqueue(name)
+		}
+		for _, name := range names {
+			s.CreatePods(t, job(name, "a", 2, 12).Members()...)
+		}
+		env.Eventually(t, patience, func() string {
+			got := s.running()
+			if got["one"]+got["two"]+got["three"] != 12 || min(got["one"], got["two"], got["three"]) < 2 {
+				return fmt.Sprintf("there run %v, want 12, and 2 of each\n%s", got, s.reasons())
+			}
+			return ""
+		})
+		s.evicted(map[string]int{}, calm)
+	})
 	t.Run("admission: who was let in and cannot start keeps nobody out", func(t *testing.T) {
 		s := play(t, byShares, 2)
 		s.queues(map[string]queueSpec{"a": {weight: 1, capability: "4"}})
 		s.fill(job("low", "a", 1, 2, labelled("app", "low")))
 		s.budget("low", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "low"}}, 2)
 		s.Create(t, needing("3", s.ranked("high", 1000, job("first", "a", 3, 3))))
-		env.Eventually(t, patience, func() string {
-			if phase := s.PodGroup(t, "first").Status.Phase; phase != volcano.PodGroupInqueue {
-				return fmt.Sprintf("the first job is %s", phase)
-			}
-			return ""
-		})
+		s.inqueue("first")
 		began := time.Now()
 		s.Create(t, needing("2", job("second", "a", 2, 2)))
 		env.Eventually(t, patience, s.Waits(t, "second", model.NotAdmitted))

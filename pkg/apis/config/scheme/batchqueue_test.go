@@ -55,6 +55,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 			Tiers:            []config.Tier{plain("priority", "gang", "conformance"), plain("overcommit", "drf", "predicates", "proportion", "nodeorder")},
 			AdmissionTimeout: metav1.Duration{Duration: 10 * time.Minute},
 			StalledAfter:     metav1.Duration{Duration: 10 * time.Second},
+			PromiseGrace:     metav1.Duration{Duration: 2 * time.Second},
 			HalfTimeout:      metav1.Duration{Duration: time.Minute},
 			BrokenTimeout:    metav1.Duration{Duration: 5 * time.Minute},
 		}
@@ -127,7 +128,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 			}),
 		},
 		"what cannot be used is kept, for the validation to refuse": {
-			"  pluginConfig: [{name: BatchQueue, args: {actions: [], tiers: [{plugins: [{name: 5, enablePremptable: true}, gang]}], admissionTimeout: -1s, stalledAfter: 1ms, halfTimeout: 1ms}}]",
+			"  pluginConfig: [{name: BatchQueue, args: {actions: [], tiers: [{plugins: [{name: 5, enablePremptable: true}, gang]}], admissionTimeout: -1s, stalledAfter: 1ms, promiseGrace: 1h, halfTimeout: 1ms}}]",
 			&config.BatchQueueArgs{
 				Actions: []config.Action{},
 				Tiers: []config.Tier{{Plugins: []config.TierPlugin{
@@ -136,6 +137,7 @@ func TestWhatKubeSchedulerReadsForTheQueue(t *testing.T) {
 				}}},
 				AdmissionTimeout: metav1.Duration{Duration: -time.Second},
 				StalledAfter:     metav1.Duration{Duration: time.Millisecond},
+				PromiseGrace:     metav1.Duration{Duration: time.Hour},
 				HalfTimeout:      metav1.Duration{Duration: time.Millisecond},
 				BrokenTimeout:    metav1.Duration{Duration: 5 * time.Minute},
 			},
@@ -238,6 +240,9 @@ func written(t *rapid.T) map[string]any {
 	}
 	if n := optional(t, "stalledAfter", rapid.Int64()); n != nil {
 		args["stalledAfter"] = time.Duration(*n).String()
+	}
+	if n := optional(t, "promiseGrace", rapid.Int64()); n != nil {
+		args["promiseGrace"] = time.Duration(*n).String()
 	}
 	if n := optional(t, "halfTimeout", rapid.Int64()); n != nil {
 		args["halfTimeout"] = time.Duration(*n).String()

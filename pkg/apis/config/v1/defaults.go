@@ -78,6 +78,9 @@ func SetDefaults_BatchQueueArgs(args *BatchQueueArgs) { //nolint:revive // The d
 	if args.StalledAfter == nil {
 		args.StalledAfter = &metav1.Duration{Duration: 10 * time.Second}
 	}
+	if args.PromiseGrace == nil {
+		args.PromiseGrace = &metav1.Duration{Duration: 2 * time.Second}
+	}
 	if args.HalfTimeout == nil {
 		args.HalfTimeout = &metav1.Duration{Duration: time.Minute}
 	}

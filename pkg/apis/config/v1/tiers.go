@@ -39,6 +39,10 @@ type BatchQueueArgs struct {
 	// what it was promised; a job that has failed need not be refused. 0s is for ever, and then failures do not count either; else at least 1s; default 10s.
 	// +optional
 	StalledAfter *metav1.Duration `json:"stalledAfter,omitempty"`
+	// PromiseGrace is how long a job that was let in has a claim to room for its minimum before its pods exist: tasks beyond the minimums of
+	// others, and jobs of its queue that come after it, leave it. From 0s, which is not at all, to 10m; default 2s.
+	// +optional
+	PromiseGrace *metav1.Duration `json:"promiseGrace,omitempty"`
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before these are evicted; 0s is for
 	// ever, else at least 1s; default 1m.
 	// +optional

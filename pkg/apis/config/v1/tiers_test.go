@@ -145,26 +145,26 @@ func TestDefaultsOfTheQueueFillOnlyWhatIsAbsent(t *testing.T) {
 	}{
 		"everything is absent": {
 			v1.BatchQueueArgs{},
-			v1.BatchQueueArgs{Actions: actions, Tiers: tiers, AdmissionTimeout: duration(10 * time.Minute), StalledAfter: duration(10 * time.Second), HalfTimeout: duration(time.Minute), BrokenTimeout: duration(5 * time.Minute)},
+			v1.BatchQueueArgs{Actions: actions, Tiers: tiers, AdmissionTimeout: duration(10 * time.Minute), StalledAfter: duration(10 * time.Second), PromiseGrace: duration(2 * time.Second), HalfTimeout: duration(time.Minute), BrokenTimeout: duration(5 * time.Minute)},
 		},
 		"actions are given": {
 			v1.BatchQueueArgs{Actions: []string{"allocate"}},
-			v1.BatchQueueArgs{Actions: []string{"allocate"}, Tiers: tiers, AdmissionTimeout: duration(10 * time.Minute), StalledAfter: duration(10 * time.Second), HalfTimeout: duration(time.Minute), BrokenTimeout: duration(5 * time.Minute)},
+			v1.BatchQueueArgs{Actions: []string{"allocate"}, Tiers: tiers, AdmissionTimeout: duration(10 * time.Minute), StalledAfter: duration(10 * time.Second), PromiseGrace: duration(2 * time.Second), HalfTimeout: duration(time.Minute), BrokenTimeout: duration(5 * time.Minute)},
 		},
 		"tiers are given": {
 			v1.BatchQueueArgs{Tiers: []v1.Tier{entries("drf")}},
-			v1.BatchQueueArgs{Actions: actions, Tiers: []v1.Tier{entries("drf")}, AdmissionTimeout: duration(10 * time.Minute), StalledAfter: duration(10 * time.Second), HalfTimeout: duration(time.Minute), BrokenTimeout: duration(5 * time.Minute)},
+			v1.BatchQueueArgs{Actions: actions, Tiers: []v1.Tier{entries("drf")}, AdmissionTimeout: duration(10 * time.Minute), StalledAfter: duration(10 * time.Second), PromiseGrace: duration(2 * time.Second), HalfTimeout: duration(time.Minute), BrokenTimeout: duration(5 * time.Minute)},
 		},
 		"arguments of actions have no default": {
 			v1.BatchQueueArgs{Configurations: []v1.ActionConfiguration{{Name: "preempt"}}},
 			v1.BatchQueueArgs{
-				Actions: actions, Tiers: tiers, AdmissionTimeout: duration(10 * time.Minute), StalledAfter: duration(10 * time.Second), HalfTimeout: duration(time.Minute), BrokenTimeout: duration(5 * time.Minute),
+				Actions: actions, Tiers: tiers, AdmissionTimeout: duration(10 * time.Minute), StalledAfter: duration(10 * time.Second), PromiseGrace: duration(2 * time.Second), HalfTimeout: duration(time.Minute), BrokenTimeout: duration(5 * time.Minute),
 				Configurations: []v1.ActionConfiguration{{Name: "preempt"}},
 			},
 		},
 		"none is a value": {
-			v1.BatchQueueArgs{Actions: []string{}, Tiers: []v1.Tier{}, AdmissionTimeout: duration(0), StalledAfter: duration(0), HalfTimeout: duration(0), BrokenTimeout: duration(0)},
-			v1.BatchQueueArgs{Actions: []string{}, Tiers: []v1.Tier{}, AdmissionTimeout: duration(0), StalledAfter: duration(0), HalfTimeout: duration(0), BrokenTimeout: duration(0)},
+			v1.BatchQueueArgs{Actions: []string{}, Tiers: []v1.Tier{}, AdmissionTimeout: duration(0), StalledAfter: duration(0), PromiseGrace: duration(0), HalfTimeout: duration(0), BrokenTimeout: duration(0)},
+			v1.BatchQueueArgs{Actions: []string{}, Tiers: []v1.Tier{}, AdmissionTimeout: duration(0), StalledAfter: duration(0), PromiseGrace: duration(0), HalfTimeout: duration(0), BrokenTimeout: duration(0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

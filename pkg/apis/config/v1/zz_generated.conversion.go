@@ -259,6 +259,9 @@ func autoConvert_v1_BatchQueueArgs_To_config_BatchQueueArgs(in *BatchQueueArgs, 
 	if err := metav1.Convert_Pointer_v1_Duration_To_v1_Duration(&in.StalledAfter, &out.StalledAfter, s); err != nil {
 		return err
 	}
+	if err := metav1.Convert_Pointer_v1_Duration_To_v1_Duration(&in.PromiseGrace, &out.PromiseGrace, s); err != nil {
+		return err
+	}
 	if err := metav1.Convert_Pointer_v1_Duration_To_v1_Duration(&in.HalfTimeout, &out.HalfTimeout, s); err != nil {
 		return err
 	}
@@ -283,6 +286,9 @@ func autoConvert_config_BatchQueueArgs_To_v1_BatchQueueArgs(in *config.BatchQueu
 		return err
 	}
 	if err := metav1.Convert_v1_Duration_To_Pointer_v1_Duration(&in.StalledAfter, &out.StalledAfter, s); err != nil {
+		return err
+	}
+	if err := metav1.Convert_v1_Duration_To_Pointer_v1_Duration(&in.PromiseGrace, &out.PromiseGrace, s); err != nil {
 		return err
 	}
 	if err := metav1.Convert_v1_Duration_To_Pointer_v1_Duration(&in.HalfTimeout, &out.HalfTimeout, s); err != nil {

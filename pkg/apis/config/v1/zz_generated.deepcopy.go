@@ -99,6 +99,11 @@ func (in *BatchQueueArgs) DeepCopyInto(out *BatchQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.PromiseGrace != nil {
+		in, out := &in.PromiseGrace, &out.PromiseGrace
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.HalfTimeout != nil {
 		in, out := &in.HalfTimeout, &out.HalfTimeout
 		*out = new(metav1.Duration)

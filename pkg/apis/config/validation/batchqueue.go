@@ -30,6 +30,9 @@ func ValidateBatchQueueArgs(path *field.Path, args *config.BatchQueueArgs, outsi
 	all = append(all, rescheduling(path, args, entries)...)
 	all = append(all, forEverOrLong(path.Child("admissionTimeout"), args.AdmissionTimeout)...)
 	all = append(all, forEverOrLong(path.Child("stalledAfter"), args.StalledAfter)...)
+	if d := args.PromiseGrace.Duration; d < 0 || d > 10*time.Minute {
+		all = append(all, field.Invalid(path.Child("promiseGrace"), d.String(), "must be from 0s, which is not at all, to 10m"))
+	}
 	all = append(all, forEverOrLong(path.Child("halfTimeout"), args.HalfTimeout)...)
 	all = append(all, forEverOrLong(path.Child("brokenTimeout"), args.BrokenTimeout)...)
 	if args.ReleaseLost && args.BrokenTimeout.Duration == 0 {
