@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr" //nolint:depguard // ToleratesTaint wants a logger. It gets one that says nothing.
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -77,7 +77,7 @@ func (ts tolerations) bars(taints []corev1.Taint) bool {
 }
 
 func (set *tolerationSet) tolerates(taint *corev1.Taint) bool {
-	return slices.ContainsFunc(set.of, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Logger{}, taint, true) })
+	return slices.ContainsFunc(set.of, func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, true) })
 }
 
 // keepOff are the taints of a node that keep pods off, and what comes to the same.

@@ -263,6 +263,7 @@ func sumsOf(b *account.Book) (s sums) {
 // TestDecisionsGoNowhereTwice has jobs of a full cluster take from each other until nobody may: no state comes twice, and with every decision more is
 // held of what is due or, where that is by a flow, of what flows.
 func TestDecisionsGoNowhereTwice(t *testing.T) {
+	t.Parallel()
 	for division := range divisions() {
 		t.Run(division, func(t *testing.T) {
 			t.Parallel()

@@ -55,7 +55,7 @@ type claim struct {
 // Seek begins a search for so much on top of what the beneficiary holds, and says why its queue may take nothing; the zero Reason when it
 // may. Before it, and for actions that do not go by queues, victims are judged as if the queue were entitled.
 func (t *Trial) Seek(need resource.Vector) model.Reason {
-	t.claim = claim{need: need}
+	t.claim = claim{ground: byDue, need: need}
 	if t.ruleSet.inside() || t.ruleSet.completes() {
 		return model.Reason{}
 	}

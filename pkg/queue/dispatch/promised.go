@@ -130,11 +130,19 @@ func (s *promised) leaves(l *lot, totals model.Totals) (until time.Time) {
 	if of := s.byQueue[job.Queue]; covers(idle, job.Need(), s.sum) && (of == nil || s.queueCovers(job, *of)) {
 		return until
 	}
-	// Those that it is to leave room, and of these the ones in its queue.
-	var claims, ofQueue resource.Vector
-	extra := job.Started()
+	claims, ofQueue, until := s.before(w)
+	if until.IsZero() || covers(idle, job.Need(), claims) && s.queueCovers(job, ofQueue) {
+		return time.Time{}
+	}
+	s.aside[l] = true
+	return until
+}
+
+// before sums up the claims of those that a job is to leave room, and of these the ones in its queue, and tells when the first of them ends at most.
+func (s *promised) before(w *waiting) (claims, ofQueue resource.Vector, until time.Time) {
+	extra := w.job.Started()
 	for _, c := range s.of {
-		same := c.queue == job.Queue
+		same := c.queue == w.job.Queue
 		if c.waiting == w || !extra && (!same || compareJobs(s.cfg.Policies, c.waiting, w) > 0) {
 			continue
 		}
@@ -144,11 +152,7 @@ func (s *promised) leaves(l *lot, totals model.Totals) (until time.Time) {
 		}
 		until = Earliest(until, c.until)
 	}
-	if until.IsZero() || covers(idle, job.Need(), claims) && s.queueCovers(job, ofQueue) {
-		return time.Time{}
-	}
-	s.aside[l] = true
-	return until
+	return claims, ofQueue, until
 }
 
 // queueCovers reports whether the queue of a job has room for what it needs and for claims, or has none for it anyway.
