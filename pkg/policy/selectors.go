@@ -127,7 +127,7 @@ func (p capacity) selectAcross(t *Trial, v model.Victim, h *jobUsage) string {
 		return whyUnrelated
 	case !h.keepsGuarantees(t, request):
 		return whyGuarantee
-	case t.claim.ground == byFlow:
+	case t.right.ground == byFlow:
 		return t.letsFlow(h, request)
 	case unrelated(request, h.queue.Deserved):
 		if p.onEqualFooting(t, h) {

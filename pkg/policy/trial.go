@@ -58,7 +58,7 @@ type Trial struct {
 	// priority is the lowest that a task of the beneficiary's next turn has, if the highest are placed first.
 	priority int32
 
-	claim claim
+	right right
 	// chosen is what somebody outside chose.
 	chosen map[types.UID]bool
 
@@ -169,14 +169,14 @@ func (t *Trial) Evaluate(vs ...model.Victim) (why string) {
 	}
 	judged := 0
 	for i, v := range vs {
-		t.along, t.claim.rest = vs[i+1:], i > 0
+		t.along, t.right.rest = vs[i+1:], i > 0
 		if why = t.judge(v, t.usageOf(v.Job)); why != "" {
 			break
 		}
 		t.Take(v)
 		judged++
 	}
-	t.along, t.claim.rest = nil, false
+	t.along, t.right.rest = nil, false
 	for i := 0; t.ruleSet.gangs && why == "" && i < len(vs); i++ {
 		why = t.keepsMinimum(t.usageOf(vs[i].Job), nil, 0)
 	}
@@ -220,7 +220,7 @@ func (t *Trial) move(v model.Victim, n int) {
 	default:
 		t.hoped.AddTimes(v.Task.Charge, int64(n))
 	}
-	t.noteBefore(h.queue)
+	t.right.note(h.queue)
 	t.accounts.Hold(h.queue, v.Task.Charge, int64(n))
 	t.spend(v.Task.Pod, int32(-n))
 	t.enter(h)
@@ -282,8 +282,8 @@ func (t *Trial) enter(h *jobUsage) {
 // heap (reference section 3.5). There tasks of jobs that policies treat alike are ordered as if they were of one job, so
 // that all of these jobs lose some; here the youngest job is broken up first.
 func (t *Trial) Compare(a, b model.Victim) int {
-	if t.claim.ground == byGain {
-		if c := cmp.Compare(t.toll(a), t.toll(b)); c != 0 {
+	if t.right.ground == byGain {
+		if c := cmp.Compare(t.right.toll(t.usageOf(a.Job).queue, a.Task), t.right.toll(t.usageOf(b.Job).queue, b.Task)); c != 0 {
 			return c
 		}
 	}

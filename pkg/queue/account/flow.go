@@ -40,16 +40,16 @@ func (b *Book) setFlow() {
 		case q.Parent == nil:
 			q.flow = nil
 		case q.Parent.Parent == nil:
-			q.flow = q.base()
+			q.flow = base(q)
 		}
 		if q.Parent != nil {
-			q.spread()
+			spread(q)
 		}
 	}
 }
 
 // base is what a queue gets of what it deserves.
-func (q *Queue) base() (base resource.Portion) {
+func base(q *Queue) (base resource.Portion) {
 	requested := q.Total.Requested.Counted()
 	for _, a := range q.Deserved {
 		if least := min(a.Value, float64(requested.Get(a.Name))); least > 0 && a.Name != corev1.ResourcePods {
@@ -60,19 +60,19 @@ func (q *Queue) base() (base resource.Portion) {
 }
 
 // spread divides what a queue gets among its children.
-func (q *Queue) spread() {
+func spread(q *Queue) {
 	children := slices.DeleteFunc(slices.Clone(q.Children), func(c *Queue) bool {
 		c.flow = nil
 		return !c.counts()
 	})
 	for _, c := range children {
-		c.flow = c.base()
+		c.flow = base(c)
 	}
 	for _, a := range q.flow {
 		parts := make([]proportion.Part, len(children))
 		promised := false
 		for i, c := range children {
-			parts[i] = c.part(a.Name)
+			parts[i] = partOf(c, a.Name)
 			promised = promised || parts[i].Wants() && parts[i].Weight > 0
 		}
 		for i := range parts {
@@ -81,13 +81,13 @@ func (q *Queue) spread() {
 			}
 		}
 		for i, value := range proportion.Rise(a.Value, parts) {
-			children[i].gets(a.Name, value)
+			raise(children[i], a.Name, value)
 		}
 	}
 }
 
-// part is what a queue gets of a resource, and may get more.
-func (q *Queue) part(name corev1.ResourceName) proportion.Part {
+// partOf is what a queue gets of a resource, and may get more.
+func partOf(q *Queue, name corev1.ResourceName) proportion.Part {
 	most := float64(q.Total.Requested.Counted().Get(name))
 	if bound, limited := q.Real.Of(name); limited {
 		most = min(most, bound)
@@ -95,8 +95,8 @@ func (q *Queue) part(name corev1.ResourceName) proportion.Part {
 	return proportion.Part{Weight: q.Deserved.Get(name), Least: q.flow.Get(name), Most: most}
 }
 
-// gets has more flow to a queue than it got.
-func (q *Queue) gets(name corev1.ResourceName, value float64) {
+// raise has more flow to a queue than it got.
+func raise(q *Queue, name corev1.ResourceName, value float64) {
 	if value > q.flow.Get(name) {
 		q.flow = append(slices.DeleteFunc(q.flow, func(a resource.Quantity[float64]) bool { return a.Name == name }),
 			resource.Quantity[float64]{Name: name, Value: value})

@@ -80,6 +80,7 @@ func (w *world) anew() *account.Book {
 type figures struct {
 	Own, Total account.Usage
 	Deserved   string
+	Flow       string
 	Real       string
 	Share      float64
 	Fault      model.Reason
@@ -90,7 +91,7 @@ func figuresOf(b *account.Book) map[string]figures {
 	all := map[string]figures{}
 	for _, q := range b.Queues() {
 		f := figures{
-			Own: q.Own.Clone(), Total: q.Total.Clone(), Deserved: fmt.Sprint(q.Deserved), Real: fmt.Sprint(q.Real),
+			Own: q.Own.Clone(), Total: q.Total.Clone(), Deserved: fmt.Sprint(q.Deserved), Flow: fmt.Sprint(q.Flow()), Real: fmt.Sprint(q.Real),
 			Share: q.Share, Fault: q.Fault,
 		}
 		if q.Parent != nil {
