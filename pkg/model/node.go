@@ -142,12 +142,7 @@ type ledger struct {
 	allocatable resource.Vector
 	used        resource.Vector
 	excess      resource.Vector
-	// usable sums up what tasks can use; usableChanges counts its changes.
-	usable        resource.Vector
-	usableChanges uint64
-	// foreign is the part of used that pods hold which are nobody's tasks.
-	foreign     resource.Vector
-	tolerations tolerations
+	usability
 	// largest is nil when it has to be computed again.
 	largest resource.Vector
 	// leaving are the pods that terminate.
@@ -169,7 +164,7 @@ type holding struct {
 }
 
 func newLedger() ledger {
-	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}, leaving: map[types.UID]bool{}, tolerations: tolerations{}}
+	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}, leaving: map[types.UID]bool{}, usability: usability{tolerations: tolerations{}}}
 }
 
 func (l *ledger) at(name string) *node {

@@ -19,6 +19,16 @@ import (
 // A node counts with what pods that are nobody's tasks leave of it. If no task that there is may go to it, it counts with what tasks hold on it
 // only. That is so while it is not ready, is cordoned, or has a taint NoSchedule or NoExecute that no task tolerates for good.
 
+// usability is what of the nodes tasks can use, and by what that is told.
+type usability struct {
+	// usable sums up what tasks can use of the known nodes, or hold; usableChanges counts its changes.
+	usable        resource.Vector
+	usableChanges uint64
+	// foreign is what pods hold of them which are nobody's tasks.
+	foreign     resource.Vector
+	tolerations tolerations
+}
+
 // tolerations are the sets of tolerations that tasks have, each with how many of them have it.
 type tolerations map[string]*tolerationSet
 

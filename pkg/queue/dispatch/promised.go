@@ -23,8 +23,9 @@ type promised struct {
 	// sum is what all of them claim, byQueue the same of each queue.
 	sum     resource.Vector
 	byQueue map[string]*resource.Vector
-	// aside are the lots that leave them room.
+	// aside are the lots that leave them room; ended: somebody they leave it to may have none to claim any more, or less.
 	aside lotSet
+	ended bool
 }
 
 // claimant is a job with a claim, until when at most. Its pods do not exist yet, or it has had no plan.
@@ -42,6 +43,7 @@ func newPromised(cfg *Config) *promised {
 // follow takes in a job that changed, and returns until when it has a claim whatever happens; zero if it has none.
 func (s *promised) follow(w *waiting) (until time.Time) {
 	job, now := w.job, s.cfg.Clock.Now()
+	before, ended := s.of[job.Key], s.ended
 	s.drop(w)
 	if s.cfg.PromiseGrace == 0 || !job.LetIn() || job.Started() || job.NeverFits || !s.cfg.Policies.Gangs {
 		w.letIn, w.planned = time.Time{}, false
@@ -64,6 +66,7 @@ func (s *promised) follow(w *waiting) (until time.Time) {
 	c := &claimant{waiting: w, queue: job.Queue, claim: job.Claim(), until: until}
 	s.of[job.Key] = c
 	s.add(c, 1)
+	s.ended = ended || before != nil && !before.claim.Equal(c.claim)
 	return until
 }
 
@@ -72,6 +75,7 @@ func (s *promised) drop(w *waiting) {
 	if c := s.of[w.job.Key]; c != nil {
 		delete(s.of, w.job.Key)
 		s.add(c, -1)
+		s.ended = true
 	}
 }
 
@@ -100,17 +104,18 @@ func (c *claimant) holds(now time.Time) bool {
 // review forgets claims that have ended, and returns the lots that left room for them.
 func (s *promised) review() (freed []*lot) {
 	if len(s.of) == 0 && len(s.aside) == 0 {
+		s.ended = false
 		return nil
 	}
-	now, ended := s.cfg.Clock.Now(), len(s.of) == 0
+	now := s.cfg.Clock.Now()
 	for _, c := range s.of {
 		if !c.holds(now) {
 			c.planned = c.planned || c.job.Counts.Total() >= c.job.Min()
 			s.drop(c.waiting)
-			ended = true
 		}
 	}
-	if ended {
+	if s.ended {
+		s.ended = false
 		for l := range s.aside {
 			freed = append(freed, l)
 		}

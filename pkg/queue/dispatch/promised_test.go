@@ -146,13 +146,14 @@ func TestWhoComesAfterLeavesPromisedRoom(t *testing.T) {
 	})
 }
 
-// TestWhoIsDeletedKeepsNoRoom: a claim ends with its job.
+// TestWhoIsDeletedKeepsNoRoom: a claim ends with its job, whoever else has one.
 func TestWhoIsDeletedKeepsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := promising(t, promiseGrace)
-		d.announce("gone", 6, 9)
+		d.announce("gone", 3, 9)
+		d.announce("other", 3, 9)
 		d.announce("a", 2, 8)
-		d.admitted("gone", "a")
+		d.admitted("gone", "other", "a")
 		d.bring("a", 0, 3)
 		d.starts("a", 0, 1)
 		d.want()

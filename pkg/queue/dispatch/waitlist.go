@@ -60,6 +60,7 @@ func (s *waitlist) startOver() {
 	s.lots.reset()
 	s.admissions.reset()
 	s.gates.reset()
+	clear(s.promised.aside)
 	clear(s.booked)
 	for key, w := range s.jobs {
 		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
