@@ -9,7 +9,7 @@ import (
 )
 
 // MayFit is a cheap necessary condition, tested before a plan is attempted again: the tasks that a turn must place ask
-// for no more than all nodes have idle together, and each fits the largest node. It never refuses what a plan would
+// for no more than is idle together on the nodes that some task may go to, and each fits the largest node. It never refuses what a plan would
 // accept; a device that no node lists is left to the plan.
 func MayFit(job *model.Job, totals model.Totals) bool {
 	if totals.Nodes == 0 {
@@ -27,7 +27,7 @@ func MayFit(job *model.Job, totals model.Totals) bool {
 	if count < must {
 		return false
 	}
-	return listed(model.LeastSum(fitting, must), totals.Allocatable).Exceeding(totals.Idle()) == nil
+	return listed(model.LeastSum(fitting, must), totals.Allocatable).Exceeding(totals.IdleForTasks()) == nil
 }
 
 // NeverFits reports whether a job cannot start however empty the nodes are: too many of its pods ask for more than the largest node has.

@@ -23,12 +23,11 @@ type node struct {
 	used        resource.Vector
 	// excess is the sum of its pods' requests above its allocatable amounts; empty while the node is not known.
 	excess resource.Vector
-	// foreign is the part of used that pods hold which are nobody's tasks. Taints keep pods off; barred: those of all tasks. Usable is what it
-	// adds to what tasks can use.
-	foreign resource.Vector
-	taints  []corev1.Taint
-	barred  bool
-	usable  resource.Vector
+	// foreign is the part of used that pods hold which are nobody's tasks. Barrier is the taints that keep pods off; nil where it has none. Usable is
+	// what it adds to what tasks can use, shut to what is idle where no task may go.
+	foreign      resource.Vector
+	barrier      *barrier
+	usable, shut resource.Vector
 	// object is the node as last seen, nil while it is not known.
 	object *corev1.Node
 }
@@ -41,8 +40,8 @@ type Totals struct {
 	Used resource.Vector
 	// Excess sums up, node by node, the requests above the allocatable amounts: of nodes that have shrunk.
 	Excess resource.Vector
-	// Usable is what of the nodes tasks can use or hold, Held what they do hold of Used.
-	Usable, Held resource.Vector
+	// Shut is what is idle on nodes that no task may go to.
+	Shut resource.Vector
 	// Largest is the greatest allocatable amount of each resource on any one node.
 	Largest resource.Vector
 }
@@ -55,11 +54,10 @@ func (t Totals) Idle() resource.Vector {
 	return idle
 }
 
-// IdleForTasks is what is left of the nodes that tasks can use, those that no task may go to left out.
+// IdleForTasks is what is idle on nodes that some task may go to.
 func (t Totals) IdleForTasks() resource.Vector {
-	idle := t.Usable.Clone()
-	idle.Sub(t.Held)
-	idle.Add(t.Excess)
+	idle := t.Idle()
+	idle.Sub(t.Shut)
 	return idle
 }
 
@@ -164,7 +162,7 @@ type holding struct {
 }
 
 func newLedger() ledger {
-	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}, leaving: map[types.UID]bool{}, usability: usability{tolerations: tolerations{}}}
+	return ledger{nodes: map[string]*node{}, pods: map[types.UID]holding{}, leaving: map[types.UID]bool{}, usability: newUsability()}
 }
 
 func (l *ledger) at(name string) *node {
@@ -191,15 +189,15 @@ func (l *ledger) setNode(object *corev1.Node) (helps, shrank bool) {
 	} else {
 		l.count++
 		l.used.Add(n.used)
-		l.foreign.Add(n.foreign)
 	}
 	l.allocatable.Add(allocatable)
 	l.largest = nil
 	shrank = n.allocatable.Exceeding(allocatable) != nil
 	helps = !n.known || allocatable.Exceeding(n.allocatable) != nil || placementChanged(n.object, object)
-	n.known, n.allocatable, n.object, n.taints = true, allocatable, object, keepOff(object)
+	n.known, n.allocatable, n.object = true, allocatable, object
 	l.weigh(n)
-	l.judge(n)
+	l.stand(n, keepOff(object))
+	l.gauge(n)
 	return helps, shrank
 }
 
@@ -233,11 +231,11 @@ func (l *ledger) removeNode(name string) {
 	l.count--
 	l.allocatable.Sub(n.allocatable)
 	l.used.Sub(n.used)
-	l.foreign.Sub(n.foreign)
 	l.largest = nil
-	n.known, n.allocatable, n.object, n.taints = false, nil, nil, nil
+	n.known, n.allocatable, n.object = false, nil, nil
 	l.weigh(n)
-	l.judge(n)
+	l.stand(n, nil)
+	l.gauge(n)
 	l.forgetEmpty(name, n)
 }
 
@@ -302,12 +300,9 @@ func (l *ledger) fill(n *node, h holding, times int64) {
 	}
 	if n.known {
 		l.used.AddTimes(h.request, times)
-		if h.foreign {
-			l.foreign.AddTimes(h.request, times)
-		}
 		l.weigh(n)
 	}
-	if h.foreign || n.barred {
+	if h.foreign || n.barred() {
 		l.gauge(n)
 	}
 }
@@ -319,5 +314,5 @@ func (l *ledger) totals() Totals {
 			l.largest.Max(n.allocatable)
 		}
 	}
-	return Totals{Nodes: l.count, Allocatable: l.allocatable.Clone(), Used: l.used.Clone(), Excess: l.excess.Clone(), Usable: l.usable.Clone(), Held: l.held(), Largest: l.largest}
+	return Totals{Nodes: l.count, Allocatable: l.allocatable.Clone(), Used: l.used.Clone(), Excess: l.excess.Clone(), Shut: l.shut.Clone(), Largest: l.largest}
 }

@@ -139,8 +139,8 @@ func (w *reference) sums() sums {
 	return sums{Nodes: len(w.nodes), Allocatable: present(allocatable), Used: present(used), Largest: present(largest)}
 }
 
-// usable is what tasks can use of the nodes, or hold, and what they do hold.
-func (w *reference) usable() (all, held resource.Vector) {
+// usable is what tasks can use of the nodes, or hold, and what is idle on those that some may go to.
+func (w *reference) usable() (all, idle resource.Vector) {
 	tasks := w.tasks()
 	open := func(n *corev1.Node) bool {
 		for _, c := range n.Status.Conditions {
@@ -170,14 +170,16 @@ func (w *reference) usable() (all, held resource.Vector) {
 				own.Add(resource.OfPod(w.pods[uid]))
 			}
 		}
-		held.Add(own)
 		if open(n) {
+			both := foreign.Clone()
+			both.Add(own)
+			idle.Add(resource.FromList(n.Status.Allocatable).Beyond(both))
 			all.Add(resource.FromList(n.Status.Allocatable).Beyond(foreign))
 		} else {
 			all.Add(own)
 		}
 	}
-	return all, held
+	return all, idle
 }
 
 // kindOfTask tells waiting tasks apart as a job does.

@@ -21,20 +21,30 @@ import (
 
 // usability is what of the nodes tasks can use, and by what that is told.
 type usability struct {
-	// usable sums up what tasks can use of the known nodes, or hold; usableChanges counts its changes.
-	usable        resource.Vector
+	// usable sums up what tasks can use of the known nodes, or hold; usableChanges counts its changes. Shut is what is idle on nodes that no task may go
+	// to.
+	usable, shut  resource.Vector
 	usableChanges uint64
-	// foreign is what pods hold of them which are nobody's tasks.
-	foreign     resource.Vector
-	tolerations tolerations
+	// tolerations are the sets of tolerations that tasks have, barriers the lists of taints that nodes have.
+	tolerations map[string]*tolerationSet
+	barriers    map[string]*barrier
 }
 
-// tolerations are the sets of tolerations that tasks have, each with how many of them have it.
-type tolerations map[string]*tolerationSet
+func newUsability() usability {
+	return usability{tolerations: map[string]*tolerationSet{}, barriers: map[string]*barrier{}}
+}
 
+// tolerationSet is the tolerations that some tasks have, and how many have them.
 type tolerationSet struct {
 	of    []corev1.Toleration
 	tasks int
+}
+
+// barrier is the taints that some nodes have, and how many sets of tolerations there are that tolerate all of them.
+type barrier struct {
+	taints   []corev1.Taint
+	nodes    map[*node]bool
+	tolerant int
 }
 
 // lasting are the tolerations of a pod that are not for a time only. Every pod has some of those, for nodes that are not ready.
@@ -48,46 +58,90 @@ func lasting(pod *corev1.Pod) []corev1.Toleration {
 	return slices.DeleteFunc(slices.Clone(pod.Spec.Tolerations), isShort)
 }
 
-// count adds n tasks that have the tolerations of a pod, and reports whether a set of them is new or gone.
-func (ts tolerations) count(pod *corev1.Pod, n int) bool {
+// keyOf is a text that is another one for other parts.
+func keyOf(parts ...string) string { return strings.Join(parts, "\x00") }
+
+// tolerates reports whether all of some taints are tolerated.
+func (set *tolerationSet) tolerates(taints []corev1.Taint) bool {
+	return !slices.ContainsFunc(taints, func(taint corev1.Taint) bool {
+		return !slices.ContainsFunc(set.of, func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), &taint, true) })
+	})
+}
+
+// tally adds n tasks that have the tolerations of a pod.
+func (l *ledger) tally(pod *corev1.Pod, n int) {
 	list := lasting(pod)
 	if list == nil {
-		return false
+		return
 	}
-	var key strings.Builder
+	var parts []string
 	for _, t := range list {
-		for _, part := range []string{t.Key, string(t.Operator), t.Value, string(t.Effect)} {
-			key.WriteString(part)
-			key.WriteByte(0)
-		}
+		parts = append(parts, t.Key, string(t.Operator), t.Value, string(t.Effect))
 	}
-	set := ts[key.String()]
+	key := keyOf(parts...)
+	set := l.tolerations[key]
 	if set == nil {
 		set = &tolerationSet{of: list}
-		ts[key.String()] = set
+		l.tolerations[key] = set
+		l.tolerate(set, 1)
 	}
-	before := set.tasks
 	if set.tasks += n; set.tasks == 0 {
-		delete(ts, key.String())
+		delete(l.tolerations, key)
+		l.tolerate(set, -1)
 	}
-	return before == 0 || set.tasks == 0
 }
 
-// bars reports whether no task tolerates all of these taints.
-func (ts tolerations) bars(taints []corev1.Taint) bool {
-	if len(taints) == 0 {
-		return false
-	}
-	for _, set := range ts {
-		if !slices.ContainsFunc(taints, func(taint corev1.Taint) bool { return !set.tolerates(&taint) }) {
-			return false
+// tolerate takes in that there is a set of tolerations, or none such any more: nodes may be barred or not by that.
+func (l *ledger) tolerate(set *tolerationSet, n int) {
+	for _, b := range l.barriers {
+		if !set.tolerates(b.taints) {
+			continue
+		}
+		before := b.tolerant
+		if b.tolerant += n; before == 0 || b.tolerant == 0 {
+			for node := range b.nodes {
+				l.gauge(node)
+			}
 		}
 	}
-	return true
 }
 
-func (set *tolerationSet) tolerates(taint *corev1.Taint) bool {
-	return slices.ContainsFunc(set.of, func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, true) })
+// stand puts a node behind the barrier of its taints, and takes it from behind the one before.
+func (l *ledger) stand(n *node, taints []corev1.Taint) {
+	same := func(a, b corev1.Taint) bool { return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect }
+	if n.barrier != nil && slices.EqualFunc(n.barrier.taints, taints, same) {
+		return
+	}
+	if before := n.barrier; before != nil {
+		if delete(before.nodes, n); len(before.nodes) == 0 {
+			delete(l.barriers, keyOfTaints(before.taints))
+		}
+	}
+	n.barrier = nil
+	if len(taints) == 0 {
+		return
+	}
+	key := keyOfTaints(taints)
+	b := l.barriers[key]
+	if b == nil {
+		b = &barrier{taints: taints, nodes: map[*node]bool{}}
+		for _, set := range l.tolerations {
+			if set.tolerates(taints) {
+				b.tolerant++
+			}
+		}
+		l.barriers[key] = b
+	}
+	b.nodes[n] = true
+	n.barrier = b
+}
+
+func keyOfTaints(taints []corev1.Taint) string {
+	var parts []string
+	for _, t := range taints {
+		parts = append(parts, t.Key, t.Value, string(t.Effect))
+	}
+	return keyOf(parts...)
 }
 
 // keepOff are the taints of a node that keep pods off, and what comes to the same.
@@ -115,37 +169,26 @@ func (l *ledger) follow(before, after *Task) {
 	if was && is && slices.Equal(before.Pod.Spec.Tolerations, after.Pod.Spec.Tolerations) {
 		return
 	}
-	changed := false
 	if is {
-		changed = l.tolerations.count(after.Pod, 1)
+		l.tally(after.Pod, 1)
 	}
 	if was {
-		changed = l.tolerations.count(before.Pod, -1) || changed
-	}
-	if !changed {
-		return
-	}
-	for _, n := range l.nodes {
-		if len(n.taints) > 0 {
-			l.judge(n)
-		}
+		l.tally(before.Pod, -1)
 	}
 }
 
-// judge finds anew whether tasks may go to a node.
-func (l *ledger) judge(n *node) {
-	n.barred = l.tolerations.bars(n.taints)
-	l.gauge(n)
-}
+// barred reports whether no task may go to a node.
+func (n *node) barred() bool { return n.barrier != nil && n.barrier.tolerant == 0 }
 
 // gauge brings up to date what is usable of a node.
 func (l *ledger) gauge(n *node) {
-	var usable resource.Vector
+	var usable, shut resource.Vector
 	switch {
 	case !n.known:
-	case n.barred:
+	case n.barred():
 		usable = n.used.Clone()
 		usable.Sub(n.foreign)
+		shut = n.allocatable.Beyond(n.used)
 	default:
 		usable = n.allocatable.Beyond(n.foreign)
 	}
@@ -154,14 +197,9 @@ func (l *ledger) gauge(n *node) {
 		l.usable.Add(usable)
 		l.usableChanges++
 	}
-	n.usable = usable
-}
-
-// held is what tasks hold of the known nodes.
-func (l *ledger) held() resource.Vector {
-	held := l.used.Clone()
-	held.Sub(l.foreign)
-	return held
+	l.shut.Sub(n.shut)
+	l.shut.Add(shut)
+	n.usable, n.shut = usable, shut
 }
 
 // Usable returns what of the cluster tasks can use or hold, and a number that is another one whenever that changes.

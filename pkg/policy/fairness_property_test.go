@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -23,9 +24,11 @@ import (
 
 // town is a full cluster of one large node, whose jobs take from each other until nobody may take any more.
 type town struct {
-	t       *rapid.T
-	args    config.BatchQueueArgs
-	total   int64
+	t     *rapid.T
+	args  config.BatchQueueArgs
+	total int64
+	// memory: pods ask for memory, too, and queues are due some.
+	memory  bool
 	queues  []*model.Queue
 	groups  map[model.JobKey]*model.Group
 	keys    []model.JobKey
@@ -46,12 +49,15 @@ func divisions() map[string]config.TierPlugin {
 	}
 }
 
-func drawTown(t *rapid.T, division string) *town {
+func drawTown(t *rapid.T, division string, memory bool) *town {
 	w := &town{
-		t: t, groups: map[model.JobKey]*model.Group{}, running: map[types.UID]bool{}, passed: map[string]bool{}, rights: map[string]int{},
+		t: t, memory: memory, groups: map[model.JobKey]*model.Group{}, running: map[types.UID]bool{}, passed: map[string]bool{}, rights: map[string]int{},
 		total: rapid.Int64Range(6, 16).Draw(t, "cores"),
 	}
-	w.args.Actions = []config.Action{config.Preempt, config.Reclaim, config.GangPreempt, config.GangReclaim}
+	w.args.Actions = []config.Action{config.Reclaim, config.GangReclaim}
+	if !memory {
+		w.args.Actions = []config.Action{config.Preempt, config.Reclaim, config.GangPreempt, config.GangReclaim}
+	}
 	w.args.Tiers = []config.Tier{{Plugins: []config.TierPlugin{
 		switched(config.PluginPriority), switched(config.PluginGang, config.EnableJobStarving), divisions()[division],
 	}}}
@@ -65,7 +71,7 @@ func drawTown(t *rapid.T, division string) *town {
 		if parent != "" {
 			cpu := rapid.Int64Range(0, left).Draw(t, "deserved")
 			left -= cpu
-			q.Deserved = both(cpu, 0)
+			q.Deserved = both(cpu, w.ofMemory(cpu))
 		}
 		w.queues = append(w.queues, q)
 	}
@@ -79,9 +85,18 @@ func drawTown(t *rapid.T, division string) *town {
 	return w
 }
 
+// ofMemory is an amount of memory, none where there is none.
+func (w *town) ofMemory(n int64) int64 {
+	if !w.memory {
+		return 0
+	}
+	return n
+}
+
 func (w *town) drawJob(i int) {
 	key := model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: fmt.Sprintf("j%d", i)}
 	n, cpu := rapid.IntRange(1, 4).Draw(w.t, "pods"), rapid.Int64Range(1, 4).Draw(w.t, "cpu")
+	memory := w.ofMemory(rapid.Int64Range(0, 4).Draw(w.t, "memory"))
 	w.keys = append(w.keys, key)
 	w.groups[key] = &model.Group{
 		UID: types.UID(key.Name), Queue: rapid.SampledFrom([]string{"q2", "q3", "q4", "q5"}).Draw(w.t, "queue"),
@@ -89,7 +104,11 @@ func (w *town) drawJob(i int) {
 		Phase: model.PhaseInqueue, Created: epoch,
 	}
 	for k := range n {
-		w.pods = append(w.pods, builders.Member("ns", key.Name, fmt.Sprintf("%s-%d", key.Name, k), fmt.Sprint(cpu)).Phase(corev1.PodPending).Obj())
+		pod := builders.Member("ns", key.Name, fmt.Sprintf("%s-%d", key.Name, k), fmt.Sprint(cpu)).Phase(corev1.PodPending).Obj()
+		if memory > 0 {
+			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = *apiresource.NewQuantity(memory, apiresource.DecimalSI)
+		}
+		w.pods = append(w.pods, pod)
 	}
 }
 
@@ -97,18 +116,24 @@ func (w *town) drawJob(i int) {
 func (w *town) world() (*policy.Set, *model.State) {
 	d := &drawn{args: w.args, queues: w.queues, groups: w.groups, keys: w.keys, pods: w.pods}
 	set, state := d.make(w.t, slices.Collect(maps.Keys(w.running)), nil)
-	set.SetCluster(both(w.total, 0))
+	set.SetCluster(both(w.total, w.ofMemory(w.total)))
 	set.Update()
 	return set, state
 }
 
-func (w *town) idle(state *model.State) int64 {
-	idle := 1000 * w.total
+// lacking is what is not idle of a need.
+func (w *town) lacking(state *model.State, need resource.Vector) resource.Vector {
+	idle := both(w.total, w.ofMemory(w.total))
 	for _, key := range w.keys {
-		job := state.Job(key)
-		idle -= job.Usage.Allocated.Get(corev1.ResourceCPU)
+		idle.Sub(state.Job(key).Usage.Allocated)
 	}
-	return idle
+	lacks := resource.Vector{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if short := need.Get(name) - idle.Get(name); need.Get(name) > 0 && short > 0 {
+			lacks.Add(resource.Vector{{Name: name, Value: short}})
+		}
+	}
+	return lacks
 }
 
 // step starts a job where there is room, or has others make room for it, and reports whether it did.
@@ -125,7 +150,8 @@ func (w *town) step(key model.JobKey) bool {
 	if len(tasks) == 0 {
 		return false
 	}
-	if idle := w.idle(state); turn.Get(corev1.ResourceCPU) <= idle {
+	lacks := w.lacking(state, turn)
+	if len(lacks) == 0 {
 		if set.Refuses(set.Book().Queue(job.Queue), nil, turn, true) != (model.Reason{}) {
 			return false
 		}
@@ -138,7 +164,7 @@ func (w *town) step(key model.JobKey) bool {
 			continue
 		}
 		for again := true; again; again = tr.Relax() {
-			if victims := w.search(tr, state, turn.Get(corev1.ResourceCPU)-w.idle(state), tasks); victims != nil {
+			if victims := w.search(tr, state, lacks, tasks); victims != nil {
 				w.evict(set, tr, action, job, victims, tasks)
 				return true
 			}
@@ -164,7 +190,9 @@ func (w *town) pass(what string) {
 }
 
 // search takes whom the trial offers until there is room, and whole jobs where it offers those; nil, and nothing taken, if there is none.
-func (w *town) search(tr *policy.Trial, state *model.State, lacking int64, tasks []*model.Task) (taken []model.Victim) {
+func (w *town) search(tr *policy.Trial, state *model.State, lacks resource.Vector, tasks []*model.Task) (taken []model.Victim) {
+	lacks = lacks.Clone()
+	enough := func() bool { return lacks.Exceeding(nil) == nil }
 	var all []model.Victim
 	for _, key := range w.keys {
 		job := state.Job(key)
@@ -181,11 +209,11 @@ func (w *town) search(tr *policy.Trial, state *model.State, lacking int64, tasks
 			gone[v.Task.UID] = true
 			tr.Take(v)
 			taken = append(taken, v)
-			lacking -= v.Task.Charge.Get(corev1.ResourceCPU)
+			lacks.Sub(v.Task.Charge)
 		}
 	}
 	for _, v := range all {
-		if lacking <= 0 || gone[v.Task.UID] {
+		if enough() || gone[v.Task.UID] {
 			continue
 		}
 		if tr.Evaluate(v) == "" {
@@ -194,7 +222,7 @@ func (w *town) search(tr *policy.Trial, state *model.State, lacking int64, tasks
 			take(whole...)
 		}
 	}
-	if lacking <= 0 {
+	if enough() {
 		for _, task := range tasks {
 			tr.Gain(task)
 		}
@@ -237,24 +265,40 @@ func (w *town) evict(set *policy.Set, tr *policy.Trial, action config.Action, jo
 	}
 	next, _ := w.world()
 	after := sumsOf(next.Book())
-	w.rights[tr.Right()]++
-	switch due, flow := after.due-before.due, after.flow-before.flow; {
-	case tr.Right() == "flow" && (due < 0 || flow <= 0), tr.Right() != "flow" && due <= 0:
-		w.t.Fatalf("job %s evicts %d pods by %s, and of what is due %g more is held, of what flows %g", job.Key, len(victims), tr.Right(), due, flow)
+	right := tr.Right()
+	w.rights[right]++
+	if w.memory && right == "due" {
+		// By the first right a queue keeps its due of one resource.
+		return
+	}
+	rises := false
+	for i, name := range counted {
+		due, flow := after.due[i]-before.due[i], after.flow[i]-before.flow[i]
+		if due < 0 || right == "flow" && flow < 0 {
+			w.t.Fatalf("job %s evicts %d pods by %s, and of the %s that is due %g more is held, of what flows %g", job.Key, len(victims), right, name, due, flow)
+		}
+		rises = rises || due > 0 || right == "flow" && flow > 0
+	}
+	if !rises {
+		w.t.Fatalf("job %s evicts %d pods by %s, and no more is held of what is due or flows", job.Key, len(victims), right)
 	}
 }
 
-// sums are what all leaves hold of what they are due, and of what flows to them.
-type sums struct{ due, flow float64 }
+// counted are the resources of which sums are made.
+var counted = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// sums are what all leaves hold of what they are due, and of what flows to them, of each resource.
+type sums struct{ due, flow [len(counted)]float64 }
 
 func sumsOf(b *account.Book) (s sums) {
-	of := func(held resource.Vector, due resource.Portion) float64 {
-		return min(float64(held.Get(corev1.ResourceCPU)), due.Get(corev1.ResourceCPU))
-	}
 	for _, q := range b.Queues() {
-		if q.Name != model.RootQueue && (b.Mode() != account.Hierarchy || q.Leaf()) {
-			s.due += of(q.Own.Allocated, q.Deserved)
-			s.flow += of(q.Own.Allocated, q.Flow())
+		if q.Name == model.RootQueue || b.Mode() == account.Hierarchy && !q.Leaf() {
+			continue
+		}
+		for i, name := range counted {
+			held := float64(q.Own.Allocated.Get(name))
+			s.due[i] += min(held, q.Deserved.Get(name))
+			s.flow[i] += min(held, q.Flow().Get(name))
 		}
 	}
 	return s
@@ -264,12 +308,16 @@ func sumsOf(b *account.Book) (s sums) {
 // held of what is due or, where that is by a flow, of what flows.
 func TestDecisionsGoNowhereTwice(t *testing.T) {
 	t.Parallel()
-	for division := range divisions() {
-		t.Run(division, func(t *testing.T) {
+	for _, c := range []struct {
+		division string
+		memory   bool
+	}{{"weights", false}, {"weights", true}, {"flat", false}, {"flat", true}, {"tree", false}, {"tree", true}, {"shares", false}, {"shares", true}} {
+		t.Run(fmt.Sprintf("%s, memory counts: %t", c.division, c.memory), func(t *testing.T) {
 			t.Parallel()
+			division := c.division
 			rights, taken := map[string]int{}, 0
 			rapid.Check(t, func(t *rapid.T) {
-				w := drawTown(t, division)
+				w := drawTown(t, division, c.memory)
 				for range 400 {
 					order := rapid.Permutation(w.keys).Draw(t, "order")
 					if !slices.ContainsFunc(order, w.step) {

@@ -70,7 +70,7 @@ func (t *Trial) Relax() bool {
 	}
 	for next := t.right.ground + 1; next <= byFlow; next++ {
 		switch {
-		case next == byGain && t.right.entitled && t.right.shy:
+		case next == byGain && t.right.shy && t.withinDue():
 			t.right.losses = newLosses(t.accounts, t.own.queue, t.half, t.right.need)
 		case next == byFlow && t.rules.flows(t.own.queue, t.own.job, t.right.need):
 		default:
@@ -80,6 +80,14 @@ func (t *Trial) Relax() bool {
 		return true
 	}
 	return false
+}
+
+// withinDue reports whether the beneficiary's queue stays within its due of all that it asks for. Of two resources it could else take one of which it
+// is due nothing more, and be taken from again.
+func (t *Trial) withinDue() bool {
+	q := t.own.queue
+	due := resource.Limit{Amounts: q.Deserved, Unnamed: resource.Nothing}
+	return t.right.entitled && len(due.Refuses(t.right.need, without(t.accounts.Held(q), t.half))) == 0
 }
 
 // givesUp says why a queue may not give up a request by its due; empty when it may. All: the queue is due nothing of resources that it is not
@@ -121,7 +129,7 @@ func (t *Trial) letsFlow(h *jobUsage, request resource.Vector) string {
 	}
 	for _, q := range t.own.queue.Apart(h.queue) {
 		flow := resource.Limit{Amounts: q.Flow(), Unnamed: resource.Nothing}
-		if len(flow.Refuses(rest, without(t.accounts.Held(q), t.half))) > 0 {
+		if len(flow.Refuses(q.Flowing(rest), without(t.accounts.Held(q), t.half))) > 0 {
 			return whyOwnFlow
 		}
 	}

@@ -47,6 +47,13 @@ func (l *losses) note(q *account.Queue) {
 	}
 }
 
+// settle forgets what a queue held before once it holds that again: most that is tried is taken back.
+func (l *losses) settle(q *account.Queue) {
+	if before, known := l.before[q]; known && l.accounts.Held(q).Equal(before) {
+		delete(l.before, q)
+	}
+}
+
 // judge says why a queue may not give up a request; empty when it may: all queues together lose no more than is gained, of any resource, and less of
 // one that is asked for. For example, two queues hold three pods of a core each and are due 2.5. A third one is due one, holds nothing, and asks
 // for a pod: half a core is lost, and one is gained.

@@ -44,9 +44,7 @@ func (s *Set) fromOthers(q *account.Queue, job *model.Job, below *account.Queue)
 	waiting := job.Usage.Requested.Clone()
 	waiting.Sub(job.Usage.Allocated)
 	due := s.book.DueIf(q, claim.Beyond(waiting))
-	then := *q
-	then.Deserved = due(q)
-	if s.mayTake(&then, job, claim) != (model.Reason{}) {
+	if s.mayTake(q.With(due(q)), job, claim) != (model.Reason{}) {
 		return nil
 	}
 	for _, other := range s.book.Queues() {

@@ -290,13 +290,13 @@ func (p capacity) held(q *account.Queue, own resource.Vector) resource.Vector {
 	return without(q.Own.Allocated, own)
 }
 
-// flows lets a queue take what keeps it within its limits, and within what flows to it of all that it asks for.
+// flows lets a queue take what keeps it within its limits, and within what flows to it of all that it asks for and that flows at all.
 func (p capacity) flows(q *account.Queue, own, need resource.Vector) bool {
-	if !p.flow || asked(need) == 0 || p.limited(q, need) != (model.Reason{}) {
+	if !p.flow || asked(q.Flowing(need)) == 0 || p.limited(q, need) != (model.Reason{}) {
 		return false
 	}
 	flow := resource.Limit{Amounts: q.Flow(), Unnamed: resource.Nothing}
-	return len(flow.Refuses(need, p.held(q, own))) == 0
+	return len(flow.Refuses(q.Flowing(need), p.held(q, own))) == 0
 }
 
 // limited says why a queue may not hold so much more, even if others below the queues above it give up what is beyond their due.

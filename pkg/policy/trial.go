@@ -222,6 +222,7 @@ func (t *Trial) move(v model.Victim, n int) {
 	}
 	t.right.note(h.queue)
 	t.accounts.Hold(h.queue, v.Task.Charge, int64(n))
+	t.right.settle(h.queue)
 	t.spend(v.Task.Pod, int32(-n))
 	t.enter(h)
 }

@@ -77,7 +77,10 @@ func (b *Book) SetCluster(total resource.Vector) bool {
 
 // SetUsable records what of the cluster jobs can use, which is what is divided by weight.
 func (b *Book) SetUsable(usable resource.Vector) {
-	b.usable = usable
+	if b.usable = usable; usable == nil {
+		// Nil would be all of it.
+		b.usable = resource.Vector{}
+	}
 	b.uneven = b.uneven || b.mode == Proportion
 }
 

@@ -17,8 +17,8 @@ import (
 // to be changed.
 //
 // A child of the root gets what it deserves, up to what it requests, and its guarantee at least. What a queue gets flows on: each of its children
-// gets as much by the same rule, and those that want more share the rest, by what they deserve, up to what they request and may use. If none that
-// wants more deserves anything, they share it evenly. Nothing flows from one child of the root to another: nobody was promised it.
+// gets as much by the same rule, and those that want more share the rest, by what they deserve, up to what they request and may use. What is left
+// then goes evenly to those that deserve nothing. Nothing flows from one child of the root to another: nobody was promised it.
 //
 // For example, of 12 cores of a department one team deserves 8 and is idle. The other one deserves 4 and asks for 10. All 10 flow to it. If the
 // first one asks for 8 as well, each gets what it deserves.
@@ -27,6 +27,25 @@ func (q *Queue) Flow() resource.Portion {
 		q.of.setFlow()
 	}
 	return q.flow
+}
+
+// Flowing is the part of a need of which the queue's branch below the root is promised anything. Of other resources nothing flows, and nobody
+// is bound by that.
+func (q *Queue) Flowing(need resource.Vector) resource.Vector {
+	top := q
+	for top.Parent != nil && top.Parent.Parent != nil {
+		top = top.Parent
+	}
+	return slices.DeleteFunc(need.Clone(), func(a resource.Amount) bool {
+		return top.Deserved.Get(a.Name) <= 0 && top.Guarantee.Get(a.Name) <= 0
+	})
+}
+
+// With returns the queue as if it were due something else. It does not change with the book.
+func (q *Queue) With(due resource.Portion) *Queue {
+	then := *q
+	then.flow, then.of, then.Deserved = q.Flow(), nil, due
+	return &then
 }
 
 // setFlow finds what flows to each queue.
@@ -70,15 +89,13 @@ func spread(q *Queue) {
 	}
 	for _, a := range q.flow {
 		parts := make([]proportion.Part, len(children))
-		promised := false
 		for i, c := range children {
 			parts[i] = partOf(c, a.Name)
-			promised = promised || parts[i].Wants() && parts[i].Weight > 0
 		}
+		got := proportion.Rise(a.Value, parts)
+		// What is left then is nobody's who deserves anything.
 		for i := range parts {
-			if !promised {
-				parts[i].Weight = 1
-			}
+			parts[i].Least, parts[i].Weight = got[i], 1
 		}
 		for i, value := range proportion.Rise(a.Value, parts) {
 			raise(children[i], a.Name, value)

@@ -53,7 +53,7 @@ func drawTree(t *rapid.T) *world {
 func byRounds(q *account.Queue) map[string]float64 {
 	const grain = 1e-4
 	got, most := map[string]float64{}, map[string]float64{}
-	left, deserved := q.Flow().Get("cpu"), 0.0
+	left := q.Flow().Get("cpu")
 	for _, c := range q.Children {
 		least := max(min(c.Deserved.Get("cpu"), float64(c.Total.Requested.Get("cpu"))), float64(c.Guarantee.Get("cpu")))
 		most[c.Name] = float64(c.Total.Requested.Get("cpu"))
@@ -62,12 +62,15 @@ func byRounds(q *account.Queue) map[string]float64 {
 		}
 		got[c.Name] = least
 		left -= least
-		if most[c.Name] > least {
-			deserved += c.Deserved.Get("cpu")
-		}
 	}
 	for gave := true; gave && left > 0; {
 		gave = false
+		deserved := 0.0
+		for _, c := range q.Children {
+			if most[c.Name] > got[c.Name] {
+				deserved += c.Deserved.Get("cpu")
+			}
+		}
 		for _, c := range q.Children {
 			rate := c.Deserved.Get("cpu")
 			if deserved == 0 {
@@ -128,4 +131,40 @@ func TestWhoAsksForMoreRaisesNobodyElse(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWhatNobodyWhoDeservesItWantsGoesToTheOthers: x1 is idle, x2 asks for one more than it deserves, and x3, which deserves nothing, gets the rest.
+func TestWhatNobodyWhoDeservesItWantsGoesToTheOthers(t *testing.T) {
+	cores := func(n int64) resource.Vector { return resource.Vector{{Name: "cpu", Value: n}} }
+	b := account.NewBook(account.Hierarchy)
+	b.SetCluster(cores(24))
+	for _, q := range []*model.Queue{
+		{Name: "root"}, {Name: "x", Deserved: cores(12)}, {Name: "x1", Parent: "x", Deserved: cores(8)},
+		{Name: "x2", Parent: "x", Deserved: cores(4)}, {Name: "x3", Parent: "x"},
+	} {
+		b.SetQueue(q.Name, q)
+	}
+	for i, asks := range map[string]int64{"x2": 5, "x3": 10} {
+		job := &model.Job{Key: model.JobKey{Name: i}, Queue: i, Group: &model.Group{MinMember: 1}}
+		job.Usage.Requested = cores(asks)
+		b.SetJob(job.Key, job)
+	}
+	b.Update()
+	if x2, x3 := b.Queue("x2").Flow().Get("cpu"), b.Queue("x3").Flow().Get("cpu"); x2 != 5 || x3 != 7 {
+		t.Errorf("%g flow to x2 and %g to x3, want 5 and 7", x2, x3)
+	}
+}
+
+// TestNothingThatIsUsableIsNotAllOfIt: where no node can be used no queue is due anything.
+func TestNothingThatIsUsableIsNotAllOfIt(t *testing.T) {
+	b := account.NewBook(account.Proportion)
+	b.SetCluster(resource.Vector{{Name: "cpu", Value: 8}})
+	b.SetUsable(nil)
+	b.SetQueue("a", &model.Queue{Name: "a", Weight: 1})
+	job := &model.Job{Key: keyOf(0), Queue: "a", Group: &model.Group{MinMember: 1}}
+	job.Usage.Requested = resource.Vector{{Name: "cpu", Value: 8}}
+	b.SetJob(job.Key, job)
+	if b.Update(); b.Queue("a").Due() {
+		t.Errorf("it is due %v of nothing", b.Queue("a").Deserved)
+	}
 }

@@ -33,8 +33,10 @@ type promise struct {
 	// idle is since when it may have no turns though it has pods, and has had no more of them than most; zero when it may.
 	idle time.Time
 	most int
-	// letIn is since when it has been let in without the pods of its minimum; zero if it has not been. Planned: it has had its first plan since.
+	// letIn is since when it has been let in without the pods of its minimum; zero if it has not been. Whole is since when they have existed.
+	// Planned: it has had its first plan since.
 	letIn   time.Time
+	whole   time.Time
 	planned bool
 }
 

@@ -223,7 +223,7 @@ func (s *lots) rest(l *lot, last time.Duration) {
 
 // leaveRoom sets a lot aside until others have had the room that they were promised, or a time.
 func (s *lots) leaveRoom(l *lot, until time.Time) {
-	s.backlog.setAside(l, parked, 0, s.cfg.Clock.Now())
+	s.backlog.setAside(l, parked, byRoom, s.cfg.Clock.Now())
 	l.notBefore = until
 	s.lookout.expect(l)
 }

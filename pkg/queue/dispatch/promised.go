@@ -13,7 +13,7 @@ import (
 // A turn comes at once, and pods do not: a controller creates them when their job is let in. Of three elastic jobs that are let in together, the
 // first one to have its pods would take the whole cluster, and the minimums of the others would wait. In Volcano sessions are a second apart, which
 // hides that. So a job that was let in has a claim to room for its minimum: until its pods exist, for a time at most, and from then on until its
-// first plan. Tasks beyond the minimums of other jobs leave that room, and so do jobs of its queue that come after it. Room is counted in sum, of the nodes
+// first plan, for as long at most. Tasks beyond the minimums of other jobs leave that room, and so do jobs of its queue that come after it. Room is counted in sum, of the nodes
 // that jobs can use and of what the queue may hold. It is only left: nothing is kept from ordinary pods.
 
 // promised are the jobs with such a claim. All methods are called with the dispatcher's lock held.
@@ -46,22 +46,24 @@ func (s *promised) follow(w *waiting) (until time.Time) {
 	before, ended := s.of[job.Key], s.ended
 	s.drop(w)
 	if s.cfg.PromiseGrace == 0 || !job.LetIn() || job.Started() || job.NeverFits || !s.cfg.Policies.Gangs {
-		w.letIn, w.planned = time.Time{}, false
+		w.letIn, w.whole, w.planned = time.Time{}, time.Time{}, false
 		return time.Time{}
 	}
 	switch lacking := job.Counts.Total() < job.Min(); {
 	case lacking && w.letIn.IsZero():
-		w.letIn = now
-	case !lacking && (w.planned || w.letIn.IsZero()):
+		w.letIn, until = now, now.Add(s.cfg.PromiseGrace)
+	case lacking:
+		until = w.letIn.Add(s.cfg.PromiseGrace)
+	case w.letIn.IsZero() || w.planned:
 		// Its turns are in the order of all others.
 		return time.Time{}
+	case w.whole.IsZero():
+		w.whole, until = now, now.Add(s.cfg.PromiseGrace)
+	default:
+		until = w.whole.Add(s.cfg.PromiseGrace)
 	}
-	until = w.letIn.Add(s.cfg.PromiseGrace)
 	if !now.Before(until) {
-		if job.Counts.Total() < job.Min() {
-			return time.Time{}
-		}
-		until = now.Add(s.cfg.PromiseGrace)
+		return time.Time{}
 	}
 	c := &claimant{waiting: w, queue: job.Queue, claim: job.Claim(), until: until}
 	s.of[job.Key] = c
@@ -94,11 +96,16 @@ func (s *promised) add(c *claimant, n int64) {
 
 // holds reports whether a job still has its claim: its pods are to come, or the scheduling queue is to learn of them, or it has its first turn before
 // it.
-func (c *claimant) holds(now time.Time) bool {
-	if !now.Before(c.until) {
-		return false
+func (s *promised) holds(c *claimant, now time.Time) bool {
+	l := c.lot
+	return now.Before(c.until) && (l == nil || s.aside[l] || l.stage == ready && l.reason == (model.Reason{}))
+}
+
+// stir has the lot of a job looked at again if that is its first now, and no extra.
+func (s *promised) stir(w *waiting) {
+	if w.lot != nil && s.aside[w.lot] && w.lot.best() == w && !w.job.Started() {
+		s.ended = true
 	}
-	return c.lot == nil || c.lot.stage == ready && c.lot.reason == (model.Reason{})
 }
 
 // review forgets claims that have ended, and returns the lots that left room for them.
@@ -109,7 +116,7 @@ func (s *promised) review() (freed []*lot) {
 	}
 	now := s.cfg.Clock.Now()
 	for _, c := range s.of {
-		if !c.holds(now) {
+		if !s.holds(c, now) {
 			c.planned = c.planned || c.job.Counts.Total() >= c.job.Min()
 			s.drop(c.waiting)
 		}

@@ -4,11 +4,14 @@
 package dispatch_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -159,5 +162,86 @@ func TestWhoIsDeletedKeepsNoRoom(t *testing.T) {
 		d.want()
 		d.state.DeleteGroup(keyOf("gone"))
 		d.starts("a", 2)
+	})
+}
+
+// TestAClaimEndsThoughTheJobHasNoPlan: it has its pods, and cannot have a turn, or fails in each.
+func TestAClaimEndsThoughTheJobHasNoPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := promising(t, promiseGrace)
+		d.announce("gated", 6, 9)
+		d.announce("a", 2, 8)
+		d.admitted("gated", "a")
+		d.bring("a", 0, 4)
+		d.starts("a", 0, 1)
+		d.want()
+		for i := range 6 {
+			pod := memberOf("gated", i, "1")
+			if i == 0 {
+				pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "somebody/else"}}
+			}
+			d.state.UpsertPod(pod)
+		}
+		// Whose pod is gated claims nothing for it.
+		d.starts("a", 2)
+		time.Sleep(promiseGrace - time.Millisecond)
+		d.want()
+		time.Sleep(2 * time.Millisecond)
+		d.starts("a", 3)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := promising(t, promiseGrace)
+		d.announce("bad", 6, 9)
+		d.announce("a", 2, 8)
+		d.admitted("bad", "a")
+		d.bring("a", 0, 3)
+		d.starts("a", 0, 1)
+		d.want()
+		d.bring("bad", 0, 6)
+		for range 1000 {
+			switch got := d.take(); {
+			case slices.Contains(got, "bad-0"):
+				d.Enter("bad-0")
+				d.Errored("bad-0", errors.New("no"))
+			case slices.Contains(got, "a-2"):
+				return
+			}
+			time.Sleep(promiseGrace / 100)
+		}
+		t.Fatal("a-2 has no turn")
+	})
+}
+
+// TestWhoOwesNobodyRoomDoesNotWaitWithWhoDoes: a job that asks for its minimum is like the extras of another one, and comes before those that have a
+// claim.
+func TestWhoOwesNobodyRoomDoesNotWaitWithWhoDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := promising(t, 10*time.Minute)
+		d.announce("a", 1, 9)
+		d.announce("slow", 4, 1)
+		d.admitted("a", "slow")
+		d.bring("a", 0, 8)
+		d.starts("a", 0)
+		for i := 1; i <= 3; i++ {
+			d.starts("a", i)
+		}
+		d.want()
+		d.submit("b", 1, 8, "1")
+		d.want("b-0")
+	})
+}
+
+// TestNewRoomIsForExtrasToo: once there is room besides what is promised they go on.
+func TestNewRoomIsForExtrasToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := promising(t, 10*time.Minute)
+		d.announce("slow", 6, 9)
+		d.announce("a", 2, 8)
+		d.admitted("slow", "a")
+		d.bring("a", 0, 3)
+		d.starts("a", 0, 1)
+		d.want()
+		d.addNode("node-1", "8")
+		d.want("a-2")
 	})
 }

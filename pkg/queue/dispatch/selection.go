@@ -323,7 +323,7 @@ func (s *selection) followers(t *turn) []*model.Job {
 // to be counted on.
 func (s *selection) mayBeFollowed(t *turn) bool {
 	return s.lots.backlog.queues() == 1 && !t.lot.guest && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
-		!s.cfg.Policies.HasOutsiders() && len(s.cfg.State.Evicting()) == 0 && len(s.waits.promised.of) == 0
+		!s.cfg.Policies.HasOutsiders() && len(s.cfg.State.Evicting()) == 0 && s.waits.promised.byQueue[t.lot.queue] == nil
 }
 
 // follower returns a job that is a single pod; nil when it is more, has nothing to place, asks for something else by now, or has been

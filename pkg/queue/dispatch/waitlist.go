@@ -230,6 +230,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 	if until := s.promised.follow(w); !until.IsZero() {
 		s.alarms.set(key, until)
 	}
+	s.promised.stir(w)
 }
 
 // rank records a job as it is now; nil when it no longer waits.
