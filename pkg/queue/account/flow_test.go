@@ -139,8 +139,11 @@ func TestWhatNobodyWhoDeservesItWantsGoesToTheOthers(t *testing.T) {
 	b := account.NewBook(account.Hierarchy)
 	b.SetCluster(cores(24))
 	for _, q := range []*model.Queue{
-		{Name: "root"}, {Name: "x", Deserved: cores(12)}, {Name: "x1", Parent: "x", Deserved: cores(8)},
-		{Name: "x2", Parent: "x", Deserved: cores(4)}, {Name: "x3", Parent: "x"},
+		{Name: "root"},
+		{Name: "x", Deserved: cores(12)},
+		{Name: "x1", Parent: "x", Deserved: cores(8)},
+		{Name: "x2", Parent: "x", Deserved: cores(4)},
+		{Name: "x3", Parent: "x"},
 	} {
 		b.SetQueue(q.Name, q)
 	}
