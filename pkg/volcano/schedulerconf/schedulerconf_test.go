@@ -180,6 +180,7 @@ func TestFilesAreRead(t *testing.T) {
 			}
 			args := want[filepath.Base(file)]
 			args.AdmissionTimeout, args.StalledAfter = metav1.Duration{Duration: 10 * time.Minute}, metav1.Duration{Duration: 10 * time.Second}
+			args.PromiseGrace = metav1.Duration{Duration: 2 * time.Second}
 			args.HalfTimeout, args.BrokenTimeout = metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: 5 * time.Minute}
 			if diff := cmp.Diff(&args, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
@@ -208,6 +209,7 @@ func TestWhatIsAbsentIsVolcanosDefault(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.want.AdmissionTimeout, tc.want.StalledAfter = metav1.Duration{Duration: 10 * time.Minute}, metav1.Duration{Duration: 10 * time.Second}
+			tc.want.PromiseGrace = metav1.Duration{Duration: 2 * time.Second}
 			tc.want.HalfTimeout, tc.want.BrokenTimeout = metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: 5 * time.Minute}
 			if diff := cmp.Diff(&tc.want, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
