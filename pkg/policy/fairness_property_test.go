@@ -274,15 +274,18 @@ func (w *town) evict(set *policy.Set, tr *policy.Trial, action config.Action, jo
 	rises := false
 	for i, name := range counted {
 		due, flow := after.due[i]-before.due[i], after.flow[i]-before.flow[i]
-		if due < 0 || right == "flow" && flow < 0 {
+		if due < -rounding || right == "flow" && flow < -rounding {
 			w.t.Fatalf("job %s evicts %d pods by %s, and of the %s that is due %g more is held, of what flows %g", job.Key, len(victims), right, name, due, flow)
 		}
-		rises = rises || due > 0 || right == "flow" && flow > 0
+		rises = rises || due > rounding || right == "flow" && flow > rounding
 	}
 	if !rises {
 		w.t.Fatalf("job %s evicts %d pods by %s, and no more is held of what is due or flows", job.Key, len(victims), right)
 	}
 }
+
+// rounding is what sums of what was divided by weight may be off by: thousandths of cores, and bytes.
+const rounding = 1e-6
 
 // counted are the resources of which sums are made.
 var counted = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
