@@ -98,7 +98,7 @@ func (p *Planner) Evict(ctx context.Context, s Search) (Statement, error) {
 		if err != nil || st.Placements != nil {
 			return st, err
 		}
-		// What keeps others by the first right is what people know.
+		// The first search says why others stay: it goes by what queues deserve.
 		if !wider {
 			first = st
 		}

@@ -69,7 +69,7 @@ var now = created.Add(time.Hour)
 func (w *fixture) evict(tb testing.TB, set *policy.Set, action config.Action, job *model.Job) gang.Statement {
 	tb.Helper()
 	trial := set.Trial(action, job, policy.EvictionWorld{Now: now, Budgets: w.state.Budgets})
-	if reason := trial.Entitled(job.Need()); reason != (model.Reason{}) {
+	if reason := trial.Seek(job.Need()); reason != (model.Reason{}) {
 		return gang.Statement{Why: reason.Message}
 	}
 	st, err := w.planner.Evict(tb.Context(), w.search(set, trial, job))

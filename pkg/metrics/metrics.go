@@ -66,7 +66,7 @@ type Source interface {
 	Broken() map[dispatch.Break]int
 	// BrokenTotals are what those came to so far.
 	BrokenTotals() dispatch.BrokenTotals
-	// Usable is what of the cluster jobs can use or hold.
+	// Usable is the part of the cluster that jobs can use, and what they hold of the rest.
 	Usable() resource.Vector
 }
 

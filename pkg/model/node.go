@@ -40,7 +40,7 @@ type Totals struct {
 	Used resource.Vector
 	// Excess sums up, node by node, the requests above the allocatable amounts: of nodes that have shrunk.
 	Excess resource.Vector
-	// Shut is what is idle on nodes that no task may go to.
+	// Shut is idle, on nodes whose taints no task tolerates.
 	Shut resource.Vector
 	// Largest is the greatest allocatable amount of each resource on any one node.
 	Largest resource.Vector
@@ -54,7 +54,7 @@ func (t Totals) Idle() resource.Vector {
 	return idle
 }
 
-// IdleForTasks is what is idle on nodes that some task may go to.
+// IdleForTasks is the idle part of all nodes but those whose taints no task tolerates.
 func (t Totals) IdleForTasks() resource.Vector {
 	idle := t.Idle()
 	idle.Sub(t.Shut)

@@ -19,7 +19,7 @@ import (
 // A node counts with what pods that are nobody's tasks leave of it. If no task that there is may go to it, it counts with what tasks hold on it
 // only. That is so while it is not ready, is cordoned, or has a taint NoSchedule or NoExecute that no task tolerates for good.
 
-// usability is what of the nodes tasks can use, and by what that is told.
+// usability keeps the sum of what tasks can use of the nodes, and what that depends on.
 type usability struct {
 	// usable sums up what tasks can use of the known nodes, or hold; usableChanges counts its changes. Shut is what is idle on nodes that no task may go
 	// to.

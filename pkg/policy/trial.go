@@ -146,15 +146,6 @@ func (t *Trial) taskPriority() int32 {
 	return least
 }
 
-// Entitled says why the beneficiary's queue may not take so much from other queues, on top of what it holds; the zero
-// Reason when it may, and for actions that do not go by queues.
-func (t *Trial) Entitled(need resource.Vector) model.Reason {
-	if t.ruleSet.inside() || t.ruleSet.completes() {
-		return model.Reason{}
-	}
-	return t.rules.mayTake(t.own.queue, t.own.job, need)
-}
-
 // Evaluate says why these may not go together, on top of all taken so far, in a short phrase; empty when they may. All of
 // them must be candidates.
 func (t *Trial) Evaluate(vs ...model.Victim) (why string) {

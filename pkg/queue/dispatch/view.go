@@ -118,7 +118,7 @@ func (v View) Waiting() []Waiting {
 	return list
 }
 
-// Usable returns what of the cluster jobs can use or hold. It is never to be changed.
+// Usable returns the part of the cluster that jobs can use, and what they hold of the rest. It is never to be changed.
 func (v View) Usable() resource.Vector {
 	usable, _ := v.d.cfg.State.Usable()
 	return usable
