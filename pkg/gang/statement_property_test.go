@@ -259,17 +259,31 @@ func (w *cluster) check(r *rapid.T, before *fixture, job *model.Job, st gang.Sta
 	w.checkReprieve(r, before, st, used, within)
 }
 
-// checkQueues: reclaim leaves no queue below what it is due, nor below its guarantee.
+// checkQueues: all that queues lose of their dues by a reclaim is less than what the gang's queue gains of its own. None falls below its
+// guarantee.
 func (w *cluster) checkQueues(r *rapid.T, st gang.Statement, held map[string]int, due map[string]float64) {
 	if !reclaims(w.action) {
 		return
 	}
+	of := func(q string, cores int) float64 { return min(float64(cores)*1000, due[q]) }
+	gave := map[string]int{}
 	for _, v := range st.Victims {
-		q := named(w.queues, v.Job.Queue)
-		least := max(due[q.Name], float64(q.Guarantee.Get(corev1.ResourceCPU)))
-		if float64(held[q.Name]*1000) < least-1e-3 {
-			r.Fatalf("queue %s is left with %d cores of the %g milli that it is due or guaranteed", q.Name, held[q.Name], least)
+		gave[v.Job.Queue] += need(v.Task.Pod)
+	}
+	var lost float64
+	for name, cores := range gave {
+		if guaranteed := named(w.queues, name).Guarantee.Get(corev1.ResourceCPU); int64(held[name]*1000) < guaranteed {
+			r.Fatalf("queue %s is left with %d cores of the %d milli that it is guaranteed", name, held[name], guaranteed)
 		}
+		lost += of(name, held[name]+cores) - of(name, held[name])
+	}
+	taker, asked := w.gang.group.Queue, 0
+	for _, p := range st.Placements {
+		asked += need(p.Task.Pod)
+	}
+	gained := of(taker, held[taker]+asked) - of(taker, held[taker])
+	if lost > 1e-3 && lost > gained-1e-3 {
+		r.Fatalf("queues lose %g milli of what they are due, and queue %s gains %g: %s evicts %v", lost, taker, gained, w.action, victims(st))
 	}
 	for _, above := range w.parents {
 		below, taken := 0, false
