@@ -68,7 +68,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 		return nil, c.preFilterError(status)
 	}
 	// Devices of pods that are evicted may be on other nodes.
-	c.looksAround = looksAround(t, c.state) || a.evictor != nil && t.Traits&model.HasClaims != 0
+	c.looksAround = looksAround(t, c.state) || a.clears() && t.Traits&model.HasClaims != 0
 	if c.looksAround {
 		if err := c.tell(ctx); err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func newClass(ctx context.Context, a *attempt, t *model.Task) (*class, error) {
 	}
 	c.seen = len(a.overlay.added)
 	c.restrict(result)
-	if a.evictor != nil || !c.plain() {
+	if a.clears() || !c.plain() {
 		return c, nil
 	}
 	if other, err := c.servedBy(ctx); other != nil || err != nil {

@@ -69,7 +69,7 @@ func (a *attempt) keepRoom(rooms []Placement) error {
 
 // kept returns the node on which room is kept for a task of a class that has caught up, if it is free by now.
 func (a *attempt) kept(ctx context.Context, c *class, t *model.Task) *candidate {
-	if t.Nominated == "" || a.evictor != nil {
+	if t.Nominated == "" || a.clears() {
 		return nil
 	}
 	node := a.overlay.index(t.Nominated)

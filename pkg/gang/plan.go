@@ -125,6 +125,9 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 		if err := a.keepRoom(r.rooms(false)); err != nil {
 			return Plan{}, false, err
 		}
+		if err := a.clearEnded(r.ended); err != nil {
+			return Plan{}, false, err
+		}
 	}
 	if err := a.run(ctx); err != nil && !errors.Is(err, errHopeless) {
 		return Plan{}, false, err
@@ -148,6 +151,7 @@ func (p *Planner) newAttempt(r Request, nodes []fwk.NodeInfo) *attempt {
 		budget:      r.Budget(),
 		before:      r.before,
 		later:       r.NodesFirst,
+		ahead:       r.ended != nil,
 		overlay:     newOverlay(nodes),
 		classes:     map[kind]*class{},
 		served:      map[kind]*class{},
@@ -199,8 +203,8 @@ type attempt struct {
 	refused model.Reason
 	// bound is an upper bound of what can be placed, when that was enough to give up.
 	bound int
-	// keeps: room is kept for tasks.
-	keeps bool
+	// keeps: room is kept for tasks. Ahead: it is planned for a time to come, and pods that have ended by then are off their nodes.
+	keeps, ahead bool
 	// evictor makes room; nil while the nodes are taken as they are.
 	evictor *evictor
 }
@@ -403,6 +407,9 @@ func (a *attempt) undo(ctx context.Context) {
 		undo(ctx)
 	}
 }
+
+// clears reports whether pods are taken off their nodes.
+func (a *attempt) clears() bool { return a.evictor != nil || a.ahead }
 
 // looksAround reports whether the filters of any class depend on pods of other nodes.
 func (a *attempt) looksAround() bool {

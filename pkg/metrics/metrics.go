@@ -33,6 +33,10 @@ var (
 		Subsystem: "caldera", Name: "missed_wakeups_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of jobs that were placed in a turn for which nothing had happened: what helped them was missed.",
 	})
+	reservations = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "caldera", Name: "reservations_total", StabilityLevel: metrics.ALPHA,
+		Help: "Number of times that room was reserved for a job (made), and what became of it: the job started, by when it was first told if that was a bound (kept), or later (late), or it was gone, gave up, or had others evicted (ended).",
+	}, []string{"result"})
 	releases = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "gangs_released_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of times that gangs which held nodes for too few of their members for too long had these evicted, by cause: half (they were never whole), lost (they were).",
@@ -72,8 +76,13 @@ type Source interface {
 
 // Register adds the metrics to the registry that the scheduler serves.
 func Register(source Source) {
-	legacyregistry.MustRegister(turns, parks, retries, sweeps, releases, waits, reloads)
+	RegisterCounters()
 	legacyregistry.CustomMustRegister(&collector{source: source})
+}
+
+// RegisterCounters adds those that do not ask a scheduler. They count from then on.
+func RegisterCounters() {
+	legacyregistry.MustRegister(turns, parks, retries, sweeps, reservations, releases, waits, reloads)
 }
 
 // Recorder counts what the dispatcher does.
@@ -93,6 +102,11 @@ func (Recorder) Retried() { retries.Inc() }
 
 // Swept counts a job that was placed though nothing had happened.
 func (Recorder) Swept() { sweeps.Inc() }
+
+// Reservation counts room that is reserved, and what became of it.
+func (Recorder) Reservation(how dispatch.ReservationResult) {
+	reservations.WithLabelValues(string(how)).Inc()
+}
 
 // Released counts a broken gang that gives back what it holds.
 func (Recorder) Released(how dispatch.Break) { releases.WithLabelValues(string(how)).Inc() }

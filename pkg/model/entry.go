@@ -132,7 +132,7 @@ func (s *State) dropTask(uid types.UID, c *Change) {
 // countsAs reports whether the job's counters do not tell the task from what it was before.
 func (t *Task) countsAs(before *Task) bool {
 	return t.Status == before.Status && t.Role == before.Role && t.Class == before.Class && t.Traits == before.Traits &&
-		t.Node == before.Node && t.Nominated == before.Nominated && t.Gated == before.Gated && t.QueueGated == before.QueueGated && t.Claims == before.Claims &&
+		t.Node == before.Node && t.Nominated == before.Nominated && t.Reserved == before.Reserved && t.Gated == before.Gated && t.QueueGated == before.QueueGated && t.Claims == before.Claims &&
 		t.BestEffort == before.BestEffort && t.HeldBy == before.HeldBy && slices.Equal(t.Request, before.Request) &&
 		(t.Traits&HasClaims == 0 || slices.Equal(t.Charge, before.Charge))
 }

@@ -76,6 +76,24 @@ func (s *State) Pipeline(nominations []Nomination, victims []types.UID) Change {
 	})
 }
 
+// Reserve keeps room for tasks on nodes until they are placed, or the nomination is taken back. It ends for the tasks that are released. Tasks
+// that no longer wait are passed over. Who decides leads.
+func (s *State) Reserve(nominations []Nomination, released []types.UID) Change {
+	return s.write(func(c *Change) {
+		s.leads = true
+		for _, n := range nominations {
+			if t := s.task(n.UID); t != nil && t.Status == Pending {
+				s.putTask(t.reserved(n.Node), c)
+			}
+		}
+		for _, uid := range released {
+			if t := s.task(uid); t != nil && t.Nominated != "" {
+				s.putTask(t.nominated(""), c)
+			}
+		}
+	})
+}
+
 // ClearNominations takes back the room that is kept for tasks.
 func (s *State) ClearNominations(uids ...types.UID) Change {
 	return s.write(func(c *Change) {

@@ -151,6 +151,11 @@ func NewTask(pod *corev1.Pod) *Task {
 	if _, err := ScoringOf(pod); err != nil {
 		problem = Problems(problem, err.Error())
 	}
+	if said, ok := pod.Annotations[ExpectedRuntimeAnnotation]; ok {
+		if _, err := ParseRuntime(said); err != nil {
+			problem = Problems(problem, err.Error())
+		}
+	}
 	return &Task{
 		UID:        pod.UID,
 		Pod:        pod,

@@ -39,6 +39,10 @@ type Group struct {
 	Phase Phase
 	// WaitingTime is how long the job is to wait at most ("sla-waiting-time"); zero when it does not say.
 	WaitingTime time.Duration
+	// ExpectedRuntime is how long each pod is expected to run, as far as the PodGroup says so; zero when it does not.
+	ExpectedRuntime time.Duration
+	// Unschedulable is since when the PodGroup's condition of that name is true; zero when it is not.
+	Unschedulable time.Time
 	// Terms are how long the gang may be broken, as far as the PodGroup says so.
 	Terms Terms
 	// Problem says what is wrong with the PodGroup's annotations and what to change; empty when nothing is.
@@ -197,7 +201,7 @@ func (c *Counts) Total() int {
 type Usage struct {
 	// Allocated is what the tasks on nodes ask for, those that terminate left out, and those for which room is kept.
 	Allocated resource.Vector
-	// Reserved is the part of Allocated that is only kept.
+	// Reserved is the part of Allocated that is only kept. What pods still hold that nobody evicts is not kept in this sense: see Task.Reserved.
 	Reserved resource.Vector
 	// Requested is Allocated and what all waiting tasks ask for, gated ones included.
 	Requested resource.Vector
@@ -213,7 +217,7 @@ func (u *Usage) add(t *Task, n int64) {
 		u.Allocated.AddTimes(t.Charge, n)
 		u.Requested.AddTimes(t.Charge, n)
 	case Pending:
-		if t.Nominated != "" {
+		if t.Nominated != "" && !t.Reserved {
 			u.Allocated.AddTimes(t.Charge, n)
 			u.Reserved.AddTimes(t.Charge, n)
 		} else if t.Claims {

@@ -37,6 +37,8 @@ const (
 	SchedulingGated ReasonKind = "SchedulingGated"
 	// WaitingForVictims: pods that must make room for the job have not left yet.
 	WaitingForVictims ReasonKind = "WaitingForVictims"
+	// RoomReserved: room is kept for the job on nodes where pods have not ended yet.
+	RoomReserved ReasonKind = "RoomReserved"
 	// NotFirst: the job's queue lets its jobs start one after the other, and another one comes first.
 	NotFirst ReasonKind = "NotFirst"
 	// Withheld: an extender, or a policy of another module, keeps the job or its queue from turns.

@@ -221,7 +221,9 @@ func (t *Task) after(before *Task, leads bool) *Task {
 	case t.Status == Pending && !leads:
 		return t.nominated(t.Pod.Status.NominatedNodeName)
 	case t.Status == Pending && (before.Nominated != "" || before.HeldBy != ""):
-		return t.nominated(before.Nominated).held(before.HeldBy)
+		kept := t.nominated(before.Nominated).held(before.HeldBy)
+		kept.Reserved = before.Reserved
+		return kept
 	case before.Evicting && (t.Status == Running || t.Status == Bound):
 		return t.evicting()
 	}

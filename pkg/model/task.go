@@ -82,6 +82,8 @@ type Task struct {
 	Node string
 	// Nominated is the node on which room is kept for a Pending task until victims have left it; empty for none.
 	Nominated string
+	// Reserved: the room is kept until pods have ended that nobody evicts. It is kept from other jobs only, and nobody else is told of it.
+	Reserved bool
 	// Evicting: the task is Releasing because this process decided so, and the API server has not confirmed it.
 	Evicting bool
 	Traits   Traits
@@ -112,15 +114,22 @@ func (t *Task) Completed() bool { return t.Status == Succeeded || t.Status == Fa
 // with returns a copy of the task in another status, on another node, with no room kept for it elsewhere.
 func (t *Task) with(status Status, node string) *Task {
 	c := *t
-	c.Status, c.Node, c.Nominated, c.Evicting = status, node, "", false
+	c.Status, c.Node, c.Nominated, c.Reserved, c.Evicting = status, node, "", false, false
 	return &c
 }
 
 // nominated returns a copy of a Pending task with room kept for it on a node.
 func (t *Task) nominated(node string) *Task {
 	c := *t
-	c.Nominated = node
+	c.Nominated, c.Reserved = node, false
 	return &c
+}
+
+// reserved returns a copy of a Pending task with room kept for it on a node until pods that are there have ended.
+func (t *Task) reserved(node string) *Task {
+	c := t.nominated(node)
+	c.Reserved = true
+	return c
 }
 
 // held returns a copy of a Pending task that a plugin keeps out of the scheduling queue; of one that none does, if that is empty.

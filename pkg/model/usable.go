@@ -68,6 +68,12 @@ func (set *tolerationSet) tolerates(taints []corev1.Taint) bool {
 	})
 }
 
+// Tolerates reports whether taints of a node keep no pod like this one off it.
+func Tolerates(pod *corev1.Pod, taints []corev1.Taint) bool {
+	hard := slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
+	return (&tolerationSet{of: pod.Spec.Tolerations}).tolerates(hard)
+}
+
 // tally adds n tasks that have the tolerations of a pod.
 func (l *ledger) tally(pod *corev1.Pod, n int) {
 	list := lasting(pod)

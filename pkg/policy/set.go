@@ -48,6 +48,8 @@ type Set struct {
 	whole bool
 	// uncounted are devices that do not count whatever queues say.
 	uncounted uncounted
+	// reservation says for whom room is reserved; nil: for nobody.
+	reservation *Reservation
 }
 
 // Compile builds the policies of the tiers. The arguments must have passed validation; what is wrong with them all the
@@ -130,6 +132,9 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 	case config.PluginSLA:
 		decoded, errs := arguments.DecodeSLA(p, path)
 		return &sla{limit: decoded.WaitingTime}, account.Undivided, errs
+	case config.PluginReservation:
+		decoded, errs := arguments.DecodeReservation(p, path)
+		return Reservation(decoded), account.Undivided, errs
 	case config.PluginResourceQuota:
 		return newQuota(), account.Undivided, nil
 	case config.PluginTDM:
@@ -161,6 +166,8 @@ func (s *Set) register(p *config.TierPlugin, policy any) {
 		s.uncounted = h.uncounted
 	case *sla:
 		s.deadlines = h
+	case Reservation:
+		s.reservation = &h
 	case *quota:
 		s.Quotas = true
 		h.freed = func() { s.book.Free() }

@@ -35,6 +35,8 @@ type Turn struct {
 	// Doubted reports whether by now the cache, by which the turn was refused, does not know of room that may be of use to it. Nobody is
 	// evicted by such a refusal, and no room given up: what is decided by it may be for nothing.
 	Doubted func() bool
+	// FromNodes: nodes have no room for it.
+	FromNodes bool
 }
 
 // Outcome is what comes of an attempt. The zero value: nobody can help, and nothing more is known than before.
@@ -75,11 +77,7 @@ func (p *Preemption) Try(ctx context.Context, t Turn) (Outcome, error) {
 		return Outcome{}, nil
 	}
 	a := &attempt{Preemption: p, turn: t, job: job}
-	if job.Counts.Nominated > 0 && !a.wait() {
-		// Once the room kept for it has not helped, the next turn, which is about to come, begins anew.
-		if !a.putOff() {
-			p.Keeper.Abandon(job.Key)
-		}
+	if a.beginsAnew(may) {
 		return a.outcome, nil
 	}
 	var kept error
@@ -104,7 +102,28 @@ func (p *Preemption) Try(ctx context.Context, t Turn) (Outcome, error) {
 	if job.Counts.Nominated == 0 {
 		a.outcome.Why = kept
 	}
+	if may.Reserves && a.outcome.Reason == (model.Reason{}) {
+		return a.outcome, a.reserve(ctx, may)
+	}
 	return a.outcome, nil
+}
+
+// beginsAnew reports whether the room that is kept for the job has not helped, or is kept no more: the next turn, which is about to come, begins anew.
+func (a *attempt) beginsAnew(may dispatch.Attempt) bool {
+	switch held := a.Keeper.Holds.Has(a.job.Key); {
+	case may.GivesUp, held && !may.Holds:
+		a.Keeper.Abandon(a.job.Key)
+		return true
+	case held:
+		a.waitAhead()
+		return false
+	case a.job.Counts.Nominated == 0 || a.wait():
+		return false
+	}
+	if !a.putOff() {
+		a.Keeper.Abandon(a.job.Key)
+	}
+	return true
 }
 
 // errDoubted is returned when a search for victims was made by a snapshot that is in doubt.
@@ -162,10 +181,7 @@ func (a *attempt) try(ctx context.Context, action config.Action) (why string, er
 		return reason.Message, nil
 	}
 	a.Extension.Choose(ctx, action, a.turn.Lead, trial)
-	// Who places its members as they fit has others evicted for all of them or for none.
-	request := a.turn.Request
-	request.Job = a.job
-	statement, err := a.turn.Planner.Evict(ctx, a.Keeper.Search(request, trial))
+	statement, err := a.turn.Planner.Evict(ctx, a.Keeper.Search(a.request(), trial))
 	if err != nil {
 		return "", fmt.Errorf("looking for victims for job %s: %w", a.job.Key, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -265,6 +266,7 @@ func (s *shapes) of(j trace.Job) (*corev1.Pod, error) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "template", Annotations: map[string]string{}},
 		Spec: corev1.PodSpec{
 			SchedulerName: s.scheduler,
+			RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{
 				Name: "worker", Image: "none",
 				Resources: corev1.ResourceRequirements{Requests: asks, Limits: asks},
@@ -312,6 +314,18 @@ func (a attempt) podOf(like *corev1.Pod, i int) *corev1.Pod {
 	annotations[volcano.PodPreemptable] = "true"
 	p.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: a.pod(i), UID: types.UID(a.pod(i)), Annotations: annotations}
 	return &p
+}
+
+// tellEnd says on a pod how long it will run, to the second; 0 is for ever.
+func tellEnd(p *corev1.Pod, ends trace.Ends, lasts time.Duration) {
+	seconds := int64(math.Ceil(lasts.Seconds()))
+	switch {
+	case seconds == 0:
+	case ends == trace.Enforced:
+		p.Spec.ActiveDeadlineSeconds = &seconds
+	case ends == trace.Declared:
+		p.Annotations[model.ExpectedRuntimeAnnotation] = (time.Duration(seconds) * time.Second).String()
+	}
 }
 
 // cpuOf is the CPU of a pod of a job, in thousandths of a core.

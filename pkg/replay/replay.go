@@ -36,6 +36,8 @@ type Options struct {
 	Checkpoint time.Duration
 	// Partitioned: no queue may have more than it is due.
 	Partitioned bool
+	// Ends is what the scheduler is told of when pods end; empty: nothing.
+	Ends trace.Ends
 	// Now is when the replay begins.
 	Now time.Time
 	// Progress, if not nil, is told at each tick how far the replay is.

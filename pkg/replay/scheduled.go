@@ -30,7 +30,9 @@ type scheduled struct {
 	shapes *shapes
 	// topology is how close gangs want their pods.
 	topology trace.Topology
-	floor    *floor
+	// ends is what is told of when pods end.
+	ends  trace.Ends
+	floor *floor
 	// actors are the jobs that have come and are not done, by the UID of each pod.
 	actors map[types.UID]*actor
 	// placed and disrupted are how many pods were bound, and evicted, so far.
@@ -49,7 +51,7 @@ func newScheduled(ctx context.Context, t *trace.Trace, o Options) (*scheduled, e
 	if err != nil {
 		return nil, err
 	}
-	w := &scheduled{box: box, begin: o.Now, shapes: newShapes(t, schedulerOf(o.Config)), topology: t.Topology, actors: map[types.UID]*actor{}}
+	w := &scheduled{box: box, begin: o.Now, shapes: newShapes(t, schedulerOf(o.Config)), topology: t.Topology, ends: o.Ends, actors: map[types.UID]*actor{}}
 	w.floor = newFloor(t, w.shapes.cpuOf)
 	if err := box.Start(); err != nil {
 		box.Stop()
@@ -82,6 +84,7 @@ func (w *scheduled) come(a *actor) error {
 	}
 	for i := range a.Workers {
 		pod := a.podOf(like, i)
+		tellEnd(pod, w.ends, a.left)
 		w.actors[pod.UID] = a
 		if err := w.box.API.Add(pod); err != nil {
 			return fmt.Errorf("submitting job %d: %w", a.ID, err)

@@ -73,11 +73,15 @@ func (w *Writer) writeNominations(ctx context.Context, job *model.Job) error {
 		return nil
 	}
 	for _, t := range w.tasks(job.Key, (*model.Task).Placeable) {
-		if t.Pod.Status.NominatedNodeName == t.Nominated {
+		node := t.Nominated
+		if t.Reserved {
+			node = ""
+		}
+		if t.Pod.Status.NominatedNodeName == node {
 			continue
 		}
 		// It is invalid for a pod that was bound since, and then has none.
-		err := w.patchPod(ctx, t.Pod, "the nominated node", map[string]any{"nominatedNodeName": t.Nominated})
+		err := w.patchPod(ctx, t.Pod, "the nominated node", map[string]any{"nominatedNodeName": node})
 		if err != nil && !apierrors.IsInvalid(err) {
 			return err
 		}

@@ -44,6 +44,7 @@ type flags struct {
 	tick       time.Duration
 	checkpoint time.Duration
 	partition  bool
+	ends       string
 	seeds      int
 	output     string
 	verbose    int
@@ -86,6 +87,7 @@ Output: table; json; html, one page with plots; csv, what was so in each hour; j
 	set.DurationVar(&f.tick, "tick", 0, "How finely time is divided. Default: the scenario's, or "+replay.DefaultTick.String()+".")
 	set.DurationVar(&f.checkpoint, "checkpoint", 0, "Evicted jobs keep what they had done by the last multiple of this. Default: they keep nothing.")
 	set.BoolVar(&f.partition, "partitioned", false, "No queue may have more than it is due.")
+	set.StringVar(&f.ends, "ends", "", fmt.Sprintf("Tell the scheduler when pods end: %s by activeDeadlineSeconds, %s by annotation. Default: the scenario's.", trace.Enforced, trace.Declared))
 	set.IntVar(&f.seeds, "seeds", 1, "Play an inflated list so many times, with the scenario's seed and those after it, and show the means of what is allocated.")
 	set.StringVarP(&f.output, "output", "o", report.Formats()[0], "How to write the report: "+strings.Join(report.Formats(), ", ")+".")
 	set.IntVarP(&f.verbose, "v", "v", -1, "Verbosity of the scheduler's log on standard error; -1: errors only.")
@@ -124,7 +126,8 @@ func (f *flags) run(cmd *cobra.Command, file string) error {
 			progress.name = d.name
 			began := time.Now()
 			result, err := replay.Run(klog.NewContext(cmd.Context(), logger), t, replay.Options{
-				Config: d.config, Rule: d.rule, Tick: cmp.Or(f.tick, s.Tick.Duration), Checkpoint: f.checkpoint, Partitioned: s.Partitioned || f.partition, Now: begin, Progress: progress.show,
+				Config: d.config, Rule: d.rule, Tick: cmp.Or(f.tick, s.Tick.Duration), Checkpoint: f.checkpoint, Partitioned: s.Partitioned || f.partition,
+				Ends: cmp.Or(trace.Ends(f.ends), s.Ends), Now: begin, Progress: progress.show,
 			})
 			if err != nil {
 				return fmt.Errorf("by %s: %w", d.name, err)
@@ -165,6 +168,9 @@ func (f *flags) check() error {
 	}
 	if f.load != 0 && f.compress != 0 {
 		errs = append(errs, fmt.Errorf("--load is %g and --compress is %g: use one of them", f.load, f.compress))
+	}
+	if !trace.Ends(f.ends).Valid() {
+		errs = append(errs, fmt.Errorf("--ends is %q: use %s or %s", f.ends, trace.Enforced, trace.Declared))
 	}
 	if f.seeds < 1 {
 		errs = append(errs, fmt.Errorf("--seeds is %d: use 1 or more", f.seeds))

@@ -19,6 +19,9 @@ const (
 	PluginTDM           = "tdm"
 )
 
+// PluginReservation is the name in a tier of a plugin that Volcano does not have: room is reserved for jobs that have waited for long.
+const PluginReservation = "reservation"
+
 // The names in a tier of the plugins that decide on nodes (Volcano pkg/scheduler/plugins/factory.go).
 const (
 	PluginBinpack              = "binpack"

@@ -37,7 +37,7 @@ func waitingTime(annotations map[string]string) (limit time.Duration, problem st
 	return limit, ""
 }
 
-// readTerms reads how long a gang may be broken, and adds what is wrong with the annotations that say it to the group's problems. What
+// readTerms reads how long a gang may be broken, and how long its pods run, and adds what is wrong with the annotations that say it to the group's problems. What
 // cannot be used is as if it were not said.
 func readTerms(group *model.Group, whose string, annotations map[string]string) {
 	complain := func(annotation, advice, argument string) {
@@ -53,6 +53,12 @@ func readTerms(group *model.Group, whose string, annotations map[string]string) 
 			complain(annotation, "write a duration of at least 1s, such as 90s or 10m, or 0s, which is for ever", argument)
 		}
 		return t
+	}
+	if said, ok := annotations[model.ExpectedRuntimeAnnotation]; ok {
+		var err error
+		if group.ExpectedRuntime, err = model.ParseRuntime(said); err != nil {
+			group.Problem = model.Problems(group.Problem, err.Error())
+		}
 	}
 	t := &group.Terms
 	t.HalfTimeout = lasting(model.HalfTimeoutAnnotation, "halfTimeout")

@@ -30,7 +30,11 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 		Object:        g,
 	}
 	for i := range g.Status.Conditions {
-		if c := &g.Status.Conditions[i]; c.Type == volcano.PodGroupScheduled {
+		c := &g.Status.Conditions[i]
+		if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
+			group.Unschedulable = c.LastTransitionTime.Time
+		}
+		if c.Type == volcano.PodGroupScheduled {
 			group.Start = model.ParseStart(c.Message)
 			if c.Message == "" && c.Status == corev1.ConditionTrue {
 				// Volcano says that it was whole, not with how many.

@@ -201,7 +201,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	logger, job, began := klog.FromContext(ctx), entry.Job, pl.parts.Clock.Now()
 	request := gang.Request{
 		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
-		Nominated: pl.parts.State.Nominated(), Followers: entry.Followers,
+		Nominated: pl.nominated(entry.Passes), Followers: entry.Followers,
 	}
 	if reason, again := pl.parts.Rules.ExternalHold(); reason != (model.Reason{}) {
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
@@ -236,6 +236,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})
 	}
 	pl.parts.Keeper().Inherit(job, plan.Placements)
+	pl.fill(entry.Passes, plan.Placements)
 	pods, nodes := make([]*corev1.Pod, len(plan.Placements)), make([]string, len(plan.Placements))
 	for i, p := range plan.Placements {
 		pods[i], nodes[i] = p.Task.Pod, p.Node

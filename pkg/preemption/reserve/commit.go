@@ -35,6 +35,7 @@ func (k *Keeper) Commit(ctx context.Context, action config.Action, rule string, 
 	// The model first: whoever follows the job from now on finds room kept for it. What happened to it meanwhile is
 	// looked at in the end.
 	k.state.Pipeline(nominations, uids)
+	k.Holds.releaseReserved(job.Key)
 	var decision *eviction.Decision
 	if len(st.Victims) > 0 {
 		decision = k.Ledger.Begin(now, k.decision(action, rule, job, st))

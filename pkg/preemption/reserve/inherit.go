@@ -17,7 +17,11 @@ import (
 // for instance one that was created after the room was made: that takes over what is kept, so that the filters let it in
 // and the room is not counted twice.
 func (k *Keeper) Inherit(job *model.Job, placements []gang.Placement) {
-	if job.Counts.Nominated == 0 {
+	switch {
+	case job.Counts.Nominated == 0:
+		return
+	case k.Holds.Has(job.Key):
+		k.Holds.releaseRest(job, placements)
 		return
 	}
 	for _, p := range placements {

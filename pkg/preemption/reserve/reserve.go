@@ -49,6 +49,7 @@ type Config struct {
 type Keeper struct {
 	Ledger   *eviction.Ledger
 	Executor *eviction.Executor
+	Holds    Holds
 
 	state   *model.State
 	profile Profile
@@ -70,6 +71,7 @@ func New(c Config) *Keeper {
 		Stays:   k.spare,
 		Refused: func(d *eviction.Decision, _ *eviction.Victim, _ error) { k.Abandon(d.Beneficiary) },
 	})
+	k.Holds.k = k
 	k.state.Observe(k.follow)
 	return k
 }

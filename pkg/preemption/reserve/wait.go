@@ -28,6 +28,13 @@ type wait struct {
 	until time.Time
 	// lapsed: the room is not kept any more; whether it was in vain shows when the job starts, or does not wait any more.
 	lapsed bool
+	// held: the pods end by themselves, by until if what is known of them holds. Fillers are pods that use the room until it is needed.
+	held    bool
+	fillers map[types.UID]string
+	// nodes are those on which room is reserved.
+	nodes []string
+	// told says for people when that is.
+	told string
 }
 
 // waits are the jobs for which room is kept. No method calls out with the lock held.
@@ -47,7 +54,7 @@ func (w *waits) get(key model.JobKey) (wait, bool) {
 func (w *waits) join(key model.JobKey, more wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if before, ok := w.of[key]; ok {
+	if before, ok := w.of[key]; ok && !before.held {
 		more.members = append(more.members, before.members...)
 		maps.Copy(more.pods, before.pods)
 		more.devices = append(more.devices, before.devices...)
@@ -85,7 +92,11 @@ func (w *waits) devices(except model.JobKey) (devices []*resourcev1.AllocationRe
 func (w *waits) lapse(key model.JobKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if found, ok := w.of[key]; ok {
+	switch found, ok := w.of[key]; {
+	case !ok:
+	case found.held:
+		delete(w.of, key)
+	default:
 		found.pods, found.devices, found.until, found.lapsed = nil, nil, time.Time{}, true
 		w.of[key] = found
 	}
@@ -103,7 +114,7 @@ func (w *waits) overdue(by time.Time) []model.JobKey {
 	defer w.mu.Unlock()
 	var keys []model.JobKey
 	for key, found := range w.of {
-		if !found.until.After(by) {
+		if !found.held && !found.until.After(by) {
 			keys = append(keys, key)
 		}
 	}
@@ -172,9 +183,12 @@ func later(a, b time.Time) time.Time {
 func (k *Keeper) Awaited(job *model.Job) (left int, until time.Time) {
 	now := k.clock.Now()
 	w, ok := k.waits.get(job.Key)
-	if !ok {
+	switch {
+	case !ok:
 		k.adopt(job, now)
 		w, _ = k.waits.get(job.Key)
+	case w.held:
+		return k.Holds.inTheWay(w)
 	}
 	if now.Before(w.until) {
 		nodes := k.profile.SnapshotSharedLister().NodeInfos()

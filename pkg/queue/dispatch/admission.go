@@ -98,6 +98,7 @@ func (s *admissions) apply(w *waiting) {
 	a.jobs.Put(w.applied)
 	if a.reason != (model.Reason{}) {
 		s.lots.tell(w, a.reason)
+		s.lots.refused(w)
 	}
 	a.asks, s.asked = true, true
 }
@@ -205,6 +206,7 @@ func (s *admissions) ask(a *applicants, world policy.World) bool {
 	a.reason = reason
 	if news || fresh {
 		for _, w := range a.jobs.Items() {
+			s.lots.refused(w.waiting)
 			if news || !w.reported.Same(reason) {
 				s.lots.tell(w.waiting, reason)
 			}

@@ -28,6 +28,7 @@ func (silent) Turn(TurnPhase, TurnResult, time.Duration) {}
 func (silent) Parked(model.ReasonKind)                   {}
 func (silent) Retried()                                  {}
 func (silent) Swept()                                    {}
+func (silent) Reservation(ReservationResult)             {}
 func (silent) Released(Break)                            {}
 func (silent) Admitted(string, time.Duration)            {}
 

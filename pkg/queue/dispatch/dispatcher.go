@@ -74,6 +74,8 @@ type Recorder interface {
 	Retried()
 	// Swept: a job was placed in a turn for which nothing had happened.
 	Swept()
+	// Reservation: room is reserved for a job, or not any more.
+	Reservation(how ReservationResult)
 	// Released: a broken gang is to give back what it holds.
 	Released(how Break)
 	Admitted(queue string, waited time.Duration)
@@ -229,6 +231,7 @@ func (d *Dispatcher) Enter(uid types.UID) Entry {
 	entry := Entry{
 		Verdict: Lead, Job: job, Turn: t.number, Limit: t.limit,
 		Budget: d.lots.limits.budget(job, t.borrowing), NodesFirst: t.nodesFirst, Followers: d.selection.followers(t),
+		Passes: d.waits.holders.passes(d.waits.jobs[t.job], job),
 	}
 	t.followers = nil
 	for _, f := range entry.Followers {

@@ -31,6 +31,7 @@ type waiting struct {
 	applied *application
 	at      int
 	promise
+	patience
 	// reported is the last reason the outside was told.
 	reported model.Reason
 	// exact: somebody goes by the labels of the job's pods, so that only jobs with equal ones are its like.
@@ -136,6 +137,8 @@ func (l *lot) lastSearch(borrowing bool) *time.Time {
 type lotKey struct {
 	lineKey
 	shape [sha256.Size]byte
+	// runs is the class of how long the jobs run, where that matters.
+	runs uint8
 }
 
 // keyOf digests what a plan for the job depends on besides the nodes: what it must place and what it may choose from.

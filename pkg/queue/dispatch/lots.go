@@ -26,6 +26,8 @@ type lots struct {
 	strict   strictQueues
 	// beforeGate is the first job of a queue whose pods stand before its gate; nil when there is none.
 	beforeGate func(queue string) *waiting
+	// refused is told of a job that nodes refuse, or that is not let in.
+	refused func(*waiting)
 }
 
 func newLots(cfg *Config, outbox *outbox) *lots {
@@ -54,7 +56,7 @@ func (s *lots) keyOf(w *waiting, job *model.Job) lotKey {
 		return keyOf(job, false, s.cfg.Policies.AloneInTurns())
 	}
 	key := keyOf(job, w.exact, w.failures > 0 || s.cfg.Policies.AloneInTurns())
-	key.guest = w.applied != nil
+	key.guest, key.runs = w.applied != nil, w.runs
 	return key
 }
 
@@ -154,6 +156,9 @@ func (s *lots) give(l *lot, reason model.Reason) {
 		return
 	}
 	for _, w := range l.jobs.Items() {
+		if reason.FromNodes {
+			s.refused(w)
+		}
 		if changed || !w.reported.Same(reason) {
 			s.tell(w, reason)
 		}

@@ -82,6 +82,9 @@ type Attempt struct {
 	Job *model.Job
 	// Actions are those by which others may be evicted for it, in order; none when the job has to wait.
 	Actions []config.Action
+	// Holds: room is reserved for the job. GivesUp: it has been for so long that it is given up. Reserves: room may be reserved for it, anew if it
+	// holds. Declared: what is said of how long pods run is believed.
+	Holds, GivesUp, Reserves, Declared bool
 	// None says why other actions have nobody to offer; empty when there are none, or the job does not starve.
 	None string
 }
@@ -95,12 +98,16 @@ func (d *Dispatcher) MayPreempt(lead types.UID) Attempt {
 		return Attempt{}
 	}
 	d.turn.preempting = true
+	a := Attempt{Job: job}
 	l := d.lots.of(d.turn)
-	if !d.cfg.Evicts || l == nil || l.key.guest || !d.selection.starving(job) {
-		return Attempt{Job: job}
+	if d.attemptAhead(&a); l == nil || l.key.guest {
+		a.Reserves = a.Holds
+		return a
+	}
+	if job = a.Job; !d.cfg.Evicts || !d.selection.starving(job) {
+		return a
 	}
 	l.starving = true
-	a := Attempt{Job: job}
 	if d.cfg.Policies.Starving(job) {
 		a.None = d.cfg.Policies.WhyNone(job)
 	}
@@ -118,6 +125,9 @@ func (d *Dispatcher) Trial(lead types.UID, action config.Action, world policy.Ev
 	job := d.jobLedBy(lead)
 	if job == nil {
 		return nil
+	}
+	if d.waits.holders.of[job.Key] != nil {
+		job = job.WithoutReserved()
 	}
 	world.Lapses = d.waits.broken.lapses()
 	return d.cfg.Policies.Trial(action, job, world)
@@ -150,6 +160,9 @@ func (d *Dispatcher) Pipelined(lead types.UID) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
 		d.end(TurnPipelined)
+		if d.waits.holders.of[t.job] != nil {
+			d.waits.holders.drop(t.job, ReservationEnded)
+		}
 		if l := d.lots.of(t); l != nil {
 			// There may be victims for the next of its like, too.
 			l.searched, l.searchedBeyond = time.Time{}, time.Time{}

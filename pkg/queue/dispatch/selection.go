@@ -138,8 +138,11 @@ func (s *selection) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		return nil
 	}
 	limit := s.lots.limits.refuses(w.job.Job, borrowing)
+	if limit == (model.Reason{}) {
+		limit = s.waits.holders.keeps(w, borrowing)
+	}
 	barred, hopeless := s.prospects(l, limit, totals)
-	if (barred || hopeless) && !s.maySearch(l, borrowing) {
+	if (barred || hopeless && !s.waits.holders.seeks(w.job.Job)) && !s.maySearch(l, borrowing) {
 		s.putOff(l, limit, barred)
 		return nil
 	}
@@ -164,7 +167,7 @@ func (s *selection) prospects(l *lot, limit model.Reason, totals model.Totals) (
 	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
 	barred = limit != (model.Reason{}) && (fits || s.lots.limits.bounded(job))
 	// The first attempt is a full plan even when it must fail: its reason says what is short where.
-	return barred, !fits && l.reason.FromNodes
+	return barred, !fits && (l.reason.FromNodes || s.waits.holders.rests(job.Key))
 }
 
 // awaitsAnswers parks a lot whose first job's room depends on evictions that have no answer yet, and reports whether it did.
@@ -198,8 +201,12 @@ func (s *selection) beginFirst(l *lot) *turn {
 func (s *selection) putOff(l *lot, limit model.Reason, barred bool) {
 	if barred {
 		s.lots.hold(l, limit)
-	} else {
-		s.lots.park(l, l.reason, false)
+		return
+	}
+	s.lots.park(l, l.reason, false)
+	if h := s.waits.holders.of[l.best().job.Key]; h != nil {
+		l.notBefore = h.appointment(s.cfg.Clock.Now())
+		s.lots.lookout.expect(l)
 	}
 }
 
@@ -236,7 +243,7 @@ func (s *selection) lend(totals model.Totals) *turn {
 // too soon, the lot is looked at again later.
 func (s *selection) maySearch(l *lot, borrowing bool) bool {
 	job := l.best().job.Job
-	if !s.cfg.Evicts || l.key.guest || job.Counts.Nominated > 0 {
+	if !s.cfg.Evicts || l.key.guest || job.Counts.Nominated > 0 && !s.waits.holders.rests(job.Key) {
 		return s.cfg.Evicts && !l.key.guest
 	}
 	l.starving = s.starving(job)
@@ -323,7 +330,7 @@ func (s *selection) followers(t *turn) []*model.Job {
 // to be counted on.
 func (s *selection) mayBeFollowed(t *turn) bool {
 	return s.lots.backlog.queues() == 1 && !t.lot.guest && !t.borrowing && !t.nodesFirst && t.limit == (model.Reason{}) &&
-		!s.cfg.Policies.HasOutsiders() && len(s.cfg.State.Evicting()) == 0 && s.waits.promised.byQueue[t.lot.queue] == nil
+		len(s.waits.holders.of) == 0 && !s.cfg.Policies.HasOutsiders() && len(s.cfg.State.Evicting()) == 0 && s.waits.promised.byQueue[t.lot.queue] == nil
 }
 
 // follower returns a job that is a single pod; nil when it is more, has nothing to place, asks for something else by now, or has been
@@ -340,7 +347,7 @@ func (s *selection) follower(line *line, w, lead *waiting) *model.Job {
 	switch {
 	case job == nil, !single(job):
 		return nil
-	case s.waits.changed[job.Key] && keyOf(job, w.exact, false) != w.lot.key:
+	case s.waits.changed[job.Key] && keyOf(job, w.exact, false).shape != w.lot.key.shape:
 		return nil
 	}
 	return job

@@ -45,8 +45,10 @@ func (d *Dispatcher) appointments() []time.Time {
 	if wait := d.selection.untilRetry(); wait < idleWait {
 		times = append(times, d.cfg.Clock.Now().Add(wait))
 	}
-	if at := d.cfg.Policies.Again(); !at.IsZero() {
-		times = append(times, at)
+	for _, at := range []time.Time{d.cfg.Policies.Again(), d.waits.holders.next} {
+		if !at.IsZero() {
+			times = append(times, at)
+		}
 	}
 	if d.paused.After(d.cfg.Clock.Now()) {
 		times = append(times, d.paused)

@@ -184,6 +184,8 @@ const (
 	TurnRefused TurnResult = "refused"
 	// TurnPipelined: others are evicted, and their room is kept for the job.
 	TurnPipelined TurnResult = "pipelined"
+	// TurnReserved: room is reserved for the job until pods have ended.
+	TurnReserved TurnResult = "reserved"
 	// TurnRepeated: the plan was made without room that there is.
 	TurnRepeated TurnResult = "repeated"
 	// TurnBroken: a member was lost, or the scheduling queue lost a pod of it.
@@ -217,6 +219,8 @@ type Entry struct {
 	Followers []*model.Job
 	// Limit is what the queue's limits say; when it is not zero there is no use in planning without evictions.
 	Limit model.Reason
+	// Passes are the holders of reserved room that the job may use.
+	Passes []Pass
 	// NodesFirst: the budget is to be looked at only if the nodes have room.
 	NodesFirst bool
 	// Node is where a member goes.

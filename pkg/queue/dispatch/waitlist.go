@@ -38,6 +38,7 @@ type waitlist struct {
 	broken      brokenGangs
 	setbacks    setbacks
 	promised    *promised
+	holders     *holders
 }
 
 func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
@@ -51,7 +52,8 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 	s.admissions = newAdmissions(cfg, outbox, lots, s.blocked)
 	s.gates = newGates(cfg, outbox, lots)
 	s.promised = newPromised(cfg)
-	lots.beforeGate = s.gates.firstOf
+	s.holders = newHolders(cfg, lots, &s.admissions, s.job)
+	lots.beforeGate, lots.refused = s.gates.firstOf, s.holders.refused
 	return s
 }
 
@@ -61,6 +63,7 @@ func (s *waitlist) startOver() {
 	s.admissions.reset()
 	s.gates.reset()
 	clear(s.promised.aside)
+	s.holders.reset()
 	clear(s.booked)
 	for key, w := range s.jobs {
 		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
@@ -80,7 +83,7 @@ func (s *waitlist) update() time.Duration {
 		// Who was let in just now may come first, and is looked at when the model knows.
 		s.gates.open()
 	}
-	wake = min(wake, s.lots.revive(s.events))
+	wake = min(wake, s.lots.revive(s.events), s.holders.seek())
 	s.events = 0
 	for _, at := range []time.Time{s.alarms.next(), s.cfg.Policies.Again()} {
 		if !at.IsZero() {
@@ -197,6 +200,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 	if w != nil {
 		s.gates.stir(w.job.Queue)
 	}
+	s.holders.follow(key, job)
 	if job == nil || !waits(job) {
 		if w != nil {
 			s.lots.tell(w, model.Reason{})
@@ -223,6 +227,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 		w.applied.to.jobs.Put(w.applied)
 	}
 	s.gates.stir(job.Queue)
+	s.holders.watchRuntime(w)
 	s.place(w)
 	s.lots.promote(w)
 	s.watchTurns(w)

@@ -41,6 +41,8 @@ type Scenario struct {
 	Tick metav1.Duration `json:"tick"`
 	// Partitioned: no queue may have more than it is due.
 	Partitioned bool `json:"partitioned"`
+	// Ends is what the scheduler is told of when pods end; empty: nothing.
+	Ends Ends `json:"ends"`
 
 	// dir is where the files are.
 	dir string
@@ -97,6 +99,7 @@ func (s *Scenario) Check() error {
 	var f findings
 	f.add((s.Jobs == "") == (s.Pods == ""), "jobs is %q and pods is %q: name one of them", s.Jobs, s.Pods)
 	s.checkTimes(&f)
+	f.add(!s.Ends.Valid(), "ends is %q: use %s or %s, or leave it out", s.Ends, Enforced, Declared)
 	s.checkTopology(&f)
 	s.checkInflation(&f)
 	s.checkCluster(&f)

@@ -150,6 +150,20 @@ const (
 	PodPerGPU Gangs = "pod-per-gpu"
 )
 
+// Ends is what a scheduler is told of when pods end.
+type Ends string
+
+// What it may be told.
+const (
+	// Enforced: a pod has its true duration as activeDeadlineSeconds.
+	Enforced Ends = "Enforced"
+	// Declared: it has it as annotation caldera.dev/expected-runtime.
+	Declared Ends = "Declared"
+)
+
+// Valid reports whether it is one of these, or empty.
+func (e Ends) Valid() bool { return e == "" || e == Enforced || e == Declared }
+
 // PackedGPUs is how many GPUs a pod has at most after Packed.
 const PackedGPUs = 8
 

@@ -27,6 +27,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginPDB:           None,
 	config.PluginPriority:      None,
 	config.PluginProportion:    errorsOf(DecodeProportion),
+	config.PluginReservation:   errorsOf(DecodeReservation),
 	config.PluginResourceQuota: None,
 	config.PluginSLA:           errorsOf(DecodeSLA),
 	config.PluginTDM:           errorsOf(DecodeTDM),

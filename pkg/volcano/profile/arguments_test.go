@@ -36,8 +36,10 @@ func TestEveryPluginOfVolcanoIsAcceptedInATier(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff(factory, arguments.Plugins()); diff != "" {
-		t.Errorf("plugins of Volcano and those that a tier may hold (-want,+got)\n%s", diff)
+	of := append(slices.Clone(factory), config.PluginReservation)
+	slices.Sort(of)
+	if diff := cmp.Diff(of, arguments.Plugins()); diff != "" {
+		t.Errorf("plugins of Volcano with reservation, and those that a tier may hold (-want,+got)\n%s", diff)
 	}
 }
 
@@ -174,7 +176,10 @@ func TestTheTableOfArgumentsIsComplete(t *testing.T) {
 
 // TestTheTableOfArgumentsIsTrue compares the states of the table with the report, and looks the keys up in the tests it names.
 func TestTheTableOfArgumentsIsTrue(t *testing.T) {
-	own := []string{"extender.maxScore", "prometheus.nodeLabel", "timeout", "total"}
+	own := []string{
+		"extender.maxScore", "prometheus.nodeLabel", "reservation.after", "reservation.backfillWithin", "reservation.giveUpAfter", "reservation.holders",
+		"reservation.trust", "timeout", "total",
+	}
 	for _, r := range rows(t) {
 		want := string(fate(r.owner, r.key))
 		switch {

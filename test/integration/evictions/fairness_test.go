@@ -5,6 +5,7 @@ package evictions_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,29 @@ func TestNobodyWaitsWhoIsDueSomething(t *testing.T) {
 			}
 			return ""
 		})
+		s.evicted(map[string]int{}, calm)
+	})
+	t.Run("reservation: a gang that has waited for long has the room before who comes later", func(t *testing.T) {
+		s := play(t, in(strings.Replace(byShares, "{name: cdp}", "{name: cdp}, {name: reservation, arguments: {reservation.after: 1s}}", 1), "enqueue, allocate, backfill"), 2)
+		s.queues(map[string]queueSpec{"a": {weight: 1}})
+		once := func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
+		s.fill(job("one", "a", 1, 4, once), job("two", "a", 1, 4, once))
+		s.Create(t, job("gang", "a", 8, 8, once))
+		s.refused("gang", "room is reserved for 8 pods on 2 nodes")
+		// Another process reserves it anew: how long the gang has waited is in its status.
+		s.stop()
+		s.start()
+		s.Create(t, job("late", "a", 1, 1, once))
+		env.Eventually(t, patience, s.Waits(t, "late", model.NotEnoughResources))
+		s.refused("gang", "room is reserved for 8 pods on 2 nodes")
+		ended := s.Members(t, "one")
+		s.erase(t, ended[0])
+		s.Create(t, job("short", "a", 1, 1, once, func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(60)) }))
+		s.holds(map[string]int{"short": 1, "late": 0, "gang": 0})
+		for _, p := range slices.Concat(ended[1:], s.Members(t, "two"), s.Members(t, "short")) {
+			s.erase(t, p)
+		}
+		s.holds(map[string]int{"gang": 8, "late": 0})
 		s.evicted(map[string]int{}, calm)
 	})
 	t.Run("admission: who was let in and cannot start keeps nobody out", func(t *testing.T) {

@@ -1,0 +1,412 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/node"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// A job that does not fit now may fit once pods have ended that nobody evicts. When, and on which nodes, is found in two steps. Counting places
+// by what pods ask for tells the earliest time at which there are enough. A plan by the profile's own plugins, on the nodes as they will be then,
+// tells whether the job fits. Source: EASY backfilling (Lifka, "The ANL/IBM SP Scheduling System", 1995), whose shadow time this is.
+
+// mostPlansAhead is for how many times a job is planned at most: the earliest by the count, one between it and the last, and the last.
+const mostPlansAhead = 3
+
+// Outlook is what is known of pods that end.
+type Outlook struct {
+	Now time.Time
+	// Leaver tells of a pod that runs when it is expected to have left its node, and what its queue gets back then.
+	Leaver func(*corev1.Pod) Leaver
+}
+
+// Leaver is a pod that ends, and what its queue gets back. Of a pod that is nobody's task no queue gets anything.
+type Leaver struct {
+	model.Ending
+	Queue  string
+	Charge resource.Vector
+}
+
+// Ahead is a plan for a time to come.
+type Ahead struct {
+	// Placements are where the tasks will be; nil when the job does not fit however many pods end.
+	Placements []Placement
+	// Leavers are the pods in the way, and the nodes that they are on.
+	Leavers map[types.UID]string
+	// Start is when the last of them is expected to have ended. Sure: they are stopped by then. Guessed: of some nobody knows how long they run.
+	Start         time.Time
+	Sure, Guessed bool
+}
+
+// Ahead plans all that a job's turn needs for the earliest time at which it fits, without room that is kept for others. Room that is kept for the job itself is
+// left out of account.
+func (p *Planner) Ahead(ctx context.Context, r Request, o Outlook) (Ahead, error) {
+	nodes, err := p.Framework.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return Ahead{}, fmt.Errorf("listing the snapshot's nodes: %w", err)
+	}
+	f := newForecast(r, nodes, o)
+	for _, at := range f.starts() {
+		plan, err := p.planAt(ctx, r, f, at)
+		if err != nil {
+			return Ahead{}, err
+		}
+		if len(plan.Placements) > 0 {
+			return f.ahead(plan.Placements, at), nil
+		}
+	}
+	return Ahead{}, nil
+}
+
+// planAt plans on the nodes on which there are places by a time, without the pods that have ended by then.
+func (p *Planner) planAt(ctx context.Context, r Request, f *forecast, at time.Time) (plan Plan, err error) {
+	nodes, ended := f.by(at)
+	if len(nodes) == 0 {
+		return Plan{}, nil
+	}
+	r.ended, r.Followers, r.NodesFirst = ended, nil, false
+	r.Budget = func() Budget { return f.budgetBy(at) }
+	domains, refusal := p.domains(r.Job, nodes)
+	if refusal != "" {
+		return Plan{}, nil
+	}
+	err = p.apart(func() error {
+		if domains != nil {
+			plan, err = p.planInside(ctx, r, newGround(nodes), domains)
+		} else {
+			plan, err = p.planOn(ctx, r, newGround(nodes))
+		}
+		return err
+	})
+	return plan, err
+}
+
+// clearEnded takes the pods off the overlay that have ended by the time for which is planned.
+func (a *attempt) clearEnded(ended map[string][]leaver) error {
+	for i, n := range a.overlay.nodes {
+		for _, l := range ended[n.Node().Name] {
+			if err := a.overlay.remove(a.planner, removed{pod: l.pod, node: i}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leaver is a pod that ends.
+type leaver struct {
+	pod fwk.PodInfo
+	Leaver
+	node    string
+	request resource.Vector
+}
+
+// demand is tasks that any node treats alike.
+type demand struct {
+	task *model.Task
+	// count is how many there are, needed how many of them the turn cannot do without.
+	count, needed int
+	affinity      nodeaffinity.RequiredNodeAffinity
+}
+
+// admits reports whether a node could take the tasks if it were empty, as far as its name, labels and taints go.
+func (d *demand) admits(n *corev1.Node) bool {
+	if match, err := d.affinity.Match(n); err != nil || !match || n.Spec.Unschedulable {
+		return false
+	}
+	return model.Tolerates(d.task.Pod, n.Spec.Taints)
+}
+
+// prospect is a node and what becomes of it.
+type prospect struct {
+	info fwk.NodeInfo
+	// kept is what room is kept for on it.
+	kept resource.Vector
+	// leavers are its pods that end, the first first.
+	leavers []leaver
+	// admits tells for each demand whether the node could take it.
+	admits []bool
+}
+
+// idle is what is idle of a resource once the pods have ended that have by a time. A resource that the node does not have is not.
+func (n *prospect) idle(name corev1.ResourceName, at time.Time) int64 {
+	allocatable, requested := node.Amounts(n.info, name)
+	left := allocatable - requested - n.kept.Get(name)
+	for i := range n.leavers {
+		if n.leavers[i].At.After(at) {
+			break
+		}
+		left += n.leavers[i].request.Get(name)
+	}
+	return left
+}
+
+// places is how many tasks of a demand have room by a time.
+func (n *prospect) places(demand int, request resource.Vector, most int, at time.Time) int {
+	if !n.admits[demand] {
+		return 0
+	}
+	places := int64(most)
+	for _, a := range request {
+		if a.Value > 0 {
+			places = min(places, max(0, n.idle(a.Name, at))/a.Value)
+		}
+	}
+	return int(places)
+}
+
+// forecast is what the nodes will be like.
+type forecast struct {
+	nodes   []prospect
+	demands []demand
+	// need is how many tasks the turn needs.
+	need int
+	// leavers are all pods that end, the first first. Budget is what the job's queue may take now, all what the job takes.
+	leavers []leaver
+	budget  func() Budget
+	all     resource.Vector
+	queue   string
+}
+
+func newForecast(r Request, nodes []fwk.NodeInfo, o Outlook) *forecast {
+	f := &forecast{need: r.Job.Requirement().Tasks, demands: demandsOf(r.Job), budget: r.Budget, all: r.Job.Need(), queue: r.Job.Queue}
+	kept := map[string]resource.Vector{}
+	for _, k := range r.rooms(false) {
+		sum := kept[k.Node]
+		sum.Add(k.Task.Request)
+		kept[k.Node] = sum
+	}
+	for _, info := range nodes {
+		n := prospect{info: info, kept: kept[info.Node().Name]}
+		useful := false
+		for i := range f.demands {
+			n.admits = append(n.admits, f.demands[i].admits(info.Node()))
+			useful = useful || n.admits[i]
+		}
+		for _, pod := range info.GetPods() {
+			if l := o.Leaver(pod.GetPod()); !l.At.IsZero() {
+				n.leavers = append(n.leavers, leaver{pod: pod, Leaver: l, node: info.Node().Name, request: resource.OfPod(pod.GetPod())})
+			}
+		}
+		slices.SortFunc(n.leavers, compareLeavers)
+		f.leavers = append(f.leavers, n.leavers...)
+		if useful {
+			f.nodes = append(f.nodes, n)
+		}
+	}
+	slices.SortFunc(f.leavers, compareLeavers)
+	return f
+}
+
+func compareLeavers(a, b leaver) int {
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.pod.GetPod().UID, b.pod.GetPod().UID))
+}
+
+// budgetBy is what the job's queue may take by a time.
+func (f *forecast) budgetBy(at time.Time) Budget {
+	b := f.budget()
+	for i := range f.leavers {
+		l := &f.leavers[i]
+		if l.At.After(at) {
+			break
+		}
+		l.giveBack(b)
+	}
+	return b
+}
+
+// demandsOf are what the tasks of a job that may be placed ask for.
+func demandsOf(job *model.Job) []demand {
+	var list []demand
+	all := 0
+	for _, t := range job.Tasks {
+		if !t.Placeable() || t.BestEffort {
+			continue
+		}
+		all++
+		i := slices.IndexFunc(list, func(d demand) bool { return d.task.Class == t.Class })
+		if i < 0 {
+			i = len(list)
+			list = append(list, demand{task: t, affinity: nodeaffinity.GetRequiredNodeAffinity(t.Pod)})
+		}
+		list[i].count++
+	}
+	for i := range list {
+		others := all - list[i].count
+		list[i].needed = max(0, min(list[i].count, job.Requirement().Tasks-others))
+	}
+	return list
+}
+
+// suffices reports whether there are enough places by a time, as far as what pods ask for goes.
+func (f *forecast) suffices(at time.Time) bool {
+	sum := 0
+	for i := range f.demands {
+		d := &f.demands[i]
+		places := 0
+		for k := range f.nodes {
+			if places += f.nodes[k].places(i, d.task.Request, d.count, at); places >= d.count {
+				break
+			}
+		}
+		if places < d.needed {
+			return false
+		}
+		sum += min(places, d.count)
+	}
+	return sum >= f.need && f.budgetBy(at).Refuses(f.all) == (model.Reason{})
+}
+
+// starts are the times for which to plan, the earliest first; none if there are not enough places whatever ends.
+func (f *forecast) starts() []time.Time {
+	ends := make([]time.Time, len(f.leavers))
+	for i := range f.leavers {
+		ends[i] = f.leavers[i].At
+	}
+	ends = slices.CompactFunc(ends, time.Time.Equal)
+	first, _ := slices.BinarySearchFunc(ends, true, func(end time.Time, enough bool) int {
+		if f.suffices(end) == enough {
+			return 1
+		}
+		return -1
+	})
+	if first == len(ends) || len(f.demands) == 0 {
+		return nil
+	}
+	last := len(ends) - 1
+	starts := make([]time.Time, 0, mostPlansAhead)
+	for _, i := range []int{first, first + (last-first)/2, last} {
+		if len(starts) == 0 || starts[len(starts)-1].Before(ends[i]) {
+			starts = append(starts, ends[i])
+		}
+	}
+	return starts
+}
+
+// by returns the nodes with places for some task by a time, and their pods that have ended by then.
+func (f *forecast) by(at time.Time) (nodes []fwk.NodeInfo, ended map[string][]leaver) {
+	ended = map[string][]leaver{}
+	for k := range f.nodes {
+		n := &f.nodes[k]
+		if !slices.ContainsFunc(f.indices(), func(i int) bool { return n.places(i, f.demands[i].task.Request, 1, at) > 0 }) {
+			continue
+		}
+		nodes = append(nodes, n.info)
+		ended[n.info.Node().Name] = n.endedBy(at)
+	}
+	return nodes, ended
+}
+
+func (f *forecast) indices() []int {
+	list := make([]int, len(f.demands))
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// endedBy are the pods that have ended by a time.
+func (n *prospect) endedBy(at time.Time) []leaver {
+	i := slices.IndexFunc(n.leavers, func(l leaver) bool { return l.At.After(at) })
+	if i < 0 {
+		return n.leavers
+	}
+	return n.leavers[:i]
+}
+
+// ahead is the plan for a time with the pods that are in the way of its placements: on each node the first to end until there is room, and then the
+// first anywhere until the job's queue may take what it needs.
+func (f *forecast) ahead(placements []Placement, at time.Time) Ahead {
+	a := Ahead{Placements: placements, Leavers: map[types.UID]string{}, Sure: true}
+	taken := map[string]resource.Vector{}
+	for _, p := range placements {
+		sum := taken[p.Node]
+		sum.Add(p.Task.Request)
+		taken[p.Node] = sum
+	}
+	for k := range f.nodes {
+		n := &f.nodes[k]
+		need := taken[n.info.Node().Name]
+		short := func(by time.Time) bool {
+			return slices.ContainsFunc(need, func(q resource.Amount) bool { return q.Value > n.idle(q.Name, by) })
+		}
+		a.wait(n.leavers, at, short)
+	}
+	a.waitForQueue(f)
+	return a
+}
+
+// waitForQueue has the plan wait until the job's queue may take what it needs, too.
+func (a *Ahead) waitForQueue(f *forecast) {
+	budget, others := f.budget(), make([]*leaver, 0, len(f.leavers))
+	for i := range f.leavers {
+		l := &f.leavers[i]
+		if _, waits := a.Leavers[l.pod.GetPod().UID]; waits {
+			l.giveBack(budget)
+		} else {
+			others = append(others, l)
+		}
+	}
+	// Those of its own queue first: in a tree of queues others may give something back, too.
+	own := func(l *leaver) bool { return l.Queue == f.queue }
+	others = slices.Concat(filtered(others, own), filtered(others, func(l *leaver) bool { return !own(l) && l.Queue != "" }))
+	for _, l := range others {
+		if budget.Refuses(f.all) == (model.Reason{}) {
+			return
+		}
+		l.giveBack(budget)
+		a.add(l)
+	}
+}
+
+func filtered(list []*leaver, keep func(*leaver) bool) []*leaver {
+	return slices.DeleteFunc(slices.Clone(list), func(l *leaver) bool { return !keep(l) })
+}
+
+// giveBack releases what the leaver's queue gets back.
+func (l *leaver) giveBack(budget Budget) {
+	if l.Queue != "" {
+		budget.Release(l.Queue, l.Charge)
+	}
+}
+
+// wait has the plan wait for the first of some leavers until nothing is short by the time at which they have ended.
+func (a *Ahead) wait(leavers []leaver, at time.Time, short func(by time.Time) bool) {
+	var by time.Time
+	for i := range leavers {
+		l := &leavers[i]
+		if l.At.After(at) || !l.At.Equal(by) && !short(by) {
+			return
+		}
+		by = l.At
+		a.add(l)
+	}
+}
+
+// add has the plan wait for a leaver.
+func (a *Ahead) add(l *leaver) {
+	a.Leavers[l.pod.GetPod().UID] = l.node
+	a.Start = latest(a.Start, l.At)
+	a.Sure, a.Guessed = a.Sure && l.Sure, a.Guessed || l.Guessed
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

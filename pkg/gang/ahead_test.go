@@ -1,0 +1,157 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// outlook goes by what pods enforce, in the model.
+func (w *fixture) outlook() gang.Outlook {
+	return gang.Outlook{Now: now, Leaver: func(p *corev1.Pod) gang.Leaver {
+		t := w.state.Task(p.UID)
+		return gang.Leaver{Ending: model.EndingOf(p, nil, true, now), Queue: w.state.Summary(t.Job).Queue, Charge: t.Charge}
+	}}
+}
+
+// capped is a queue that may hold so many cores.
+func capped(name string, cores int64) *model.Queue {
+	q := queue(name, 1)
+	q.Capability = resource.Vector{{Name: corev1.ResourceCPU, Value: cores * 1000}}
+	return q
+}
+
+// TestAhead: a pod runs for 60 minutes when the job is planned. Each ends, with its grace period, so many minutes later.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	const service = -1
+	// ends are pods of one core, or more, on a node, and when they end; 0: nobody knows.
+	ends := func(name, node, cores string, minutes ...int) gangSpec {
+		g := gangOf(name, 1, len(minutes), cores, func(i int, p *corev1.Pod) {
+			p.Spec.RestartPolicy, p.Spec.TerminationGracePeriodSeconds = corev1.RestartPolicyNever, new(int64(0))
+			switch m := minutes[i]; {
+			case m == service:
+				p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+			case m > 0:
+				p.Spec.ActiveDeadlineSeconds = new(int64(60+m) * 60)
+			}
+		})
+		return in("a", "", run(g, node))
+	}
+	said := func(g gangSpec, minutes string) gangSpec {
+		g.pods[0].Spec.ActiveDeadlineSeconds = nil
+		g.pods[0].Annotations[model.ExpectedRuntimeAnnotation] = minutes
+		return g
+	}
+	two := nodeShapes{{count: 2, cpu: "4", memory: "64Gi"}}
+	for name, c := range map[string]struct {
+		shapes  nodeShapes
+		running []gangSpec
+		gang    gangSpec
+		queues  []*model.Queue
+		// in: in so many minutes it starts, and leavers are the pods in its way. sure and guessed are as in the plan. 0: it does not.
+		in            int
+		leavers       []string
+		sure, guessed bool
+	}{
+		"the node that is free first": {
+			shapes: two, running: []gangSpec{ends("x", "node-0", "4", 40), ends("y", "node-1", "4", 20)},
+			gang: gangOf("new", 1, 1, "4"), in: 20, leavers: []string{"y-0"}, sure: true,
+		},
+		"all of them": {
+			shapes: two, running: []gangSpec{ends("x", "node-0", "4", 40), ends("y", "node-1", "4", 20)},
+			gang: gangOf("new", 2, 2, "4"), in: 40, leavers: []string{"x-0", "y-0"}, sure: true,
+		},
+		"on a node the first that end, until there is room": {
+			shapes: two, running: []gangSpec{ends("x", "node-0", "1", 10, 20, 30, 40), ends("y", "node-1", "4", 50)},
+			gang: gangOf("new", 1, 1, "2"), in: 20, leavers: []string{"x-0", "x-1"}, sure: true,
+		},
+		"what is idle counts": {
+			shapes: two, running: []gangSpec{ends("x", "node-0", "1", 30, 40), ends("y", "node-1", "4", 50)},
+			gang: gangOf("new", 1, 1, "3"), in: 30, leavers: []string{"x-0"}, sure: true,
+		},
+		"scattered room does not": {
+			shapes: two, running: []gangSpec{ends("x", "node-0", "1", 10, 50), ends("y", "node-1", "1", 10, 60)},
+			gang: gangOf("new", 1, 1, "4"), in: 50, leavers: []string{"x-0", "x-1"}, sure: true,
+		},
+		"somebody has said so": {
+			shapes: two, running: []gangSpec{said(ends("x", "node-0", "4", 1), "90m"), ends("y", "node-1", "4", 20)},
+			gang: gangOf("new", 2, 2, "4"), in: 30, leavers: []string{"x-0", "y-0"},
+		},
+		"nobody knows: as long again as it has run": {
+			shapes: two, running: []gangSpec{ends("x", "node-0", "4", 0), ends("y", "node-1", "4", 20)},
+			gang: gangOf("new", 2, 2, "4"), in: 60, leavers: []string{"x-0", "y-0"}, guessed: true,
+		},
+		"a service never ends": {
+			shapes: two, running: []gangSpec{ends("x", "node-0", "1", service), ends("y", "node-1", "4", 20)},
+			gang: gangOf("new", 2, 2, "4"),
+		},
+		"a node that takes no such pods does not count": {
+			shapes: nodeShapes{{count: 1, cpu: "4", memory: "64Gi"}, {
+				count: 1, cpu: "4", memory: "64Gi", prefix: "shut", taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}},
+			}},
+			running: []gangSpec{ends("x", "node-0", "4", 40), ends("y", "shut-0", "4", 20)},
+			gang:    gangOf("new", 1, 1, "4"), in: 40, leavers: []string{"x-0"}, sure: true,
+		},
+		"a filter says no, and there is more later": {
+			shapes: two, running: []gangSpec{ends("x", "node-0", "4", 40), ends("y", "node-1", "2", 20), ends("z", "node-1", "1", 100)},
+			gang: gangOf("new", 1, 1, "2", func(_ int, p *corev1.Pod) {
+				p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+						TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gang": "z"}},
+					}},
+				}}
+			}),
+			in: 40, leavers: []string{"x-0"}, sure: true,
+		},
+		"the queue has no room before": {
+			shapes: nodeShapes{{count: 3, cpu: "4", memory: "64Gi"}}, running: []gangSpec{ends("x", "node-0", "4", 40), ends("y", "node-1", "2", 50), ends("z", "node-2", "4", 30)},
+			gang: gangOf("new", 1, 1, "3"), queues: []*model.Queue{capped("a", 8)}, in: 40, leavers: []string{"x-0", "z-0"}, sure: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newBusy(t, c.shapes, c.running...)
+			job := w.job(in("a", "", c.gang))
+			queues := c.queues
+			if queues == nil {
+				queues = []*model.Queue{queue("a", 1)}
+			}
+			set := w.policies(t, tiers("backfill", "priority gang capacity"), queues...)
+			got, err := w.planner.Ahead(t.Context(), gang.Request{
+				Job: job, Budget: func() gang.Budget { return set.Budget(set.Book().Queue("a"), nil, false) }, Nominated: w.state.Nominated(),
+			}, w.outlook())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.in == 0 {
+				if got.Placements != nil {
+					t.Fatalf("it starts %s on %v", got.Start, got.Placements)
+				}
+				return
+			}
+			var leavers []string
+			for uid := range maps.Keys(got.Leavers) {
+				leavers = append(leavers, w.state.Task(uid).Pod.Name)
+			}
+			slices.Sort(leavers)
+			if want := now.Add(time.Duration(c.in) * time.Minute); !got.Start.Equal(want) || !slices.Equal(leavers, c.leavers) || got.Sure != c.sure || got.Guessed != c.guessed {
+				t.Errorf("it starts %s when %v have ended, sure %t, guessed %t, want %s, %v, %t, %t", got.Start, leavers, got.Sure, got.Guessed, want, c.leavers, c.sure, c.guessed)
+			}
+			if len(got.Placements) != job.Min() {
+				t.Errorf("%d of %d tasks are placed", len(got.Placements), job.Min())
+			}
+		})
+	}
+}

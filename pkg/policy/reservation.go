@@ -1,0 +1,112 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"time"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
+)
+
+// Reservation says for whom room is reserved, and who may use it until it is needed.
+type Reservation arguments.Reservation
+
+// Reservation returns the rules of reserved room; nil when none is reserved.
+func (s *Set) Reservation() *Reservation { return s.reservation }
+
+// Reserved is room that is kept for a job, its holder, until pods that are there have ended.
+type Reserved struct {
+	Holder *model.Job
+	// Queue is the priority of the holder's queue.
+	Queue int32
+	// Start is when these pods are expected to have ended. Bound: they are stopped by then.
+	Start time.Time
+	Bound bool
+	// Borrows: the holder takes more than its queue is due.
+	Borrows bool
+}
+
+// Passage says by what right a job may use room that is reserved for another one.
+type Passage uint8
+
+// The rights.
+const (
+	// NoPassage: it may not.
+	NoPassage Passage = iota
+	// InTime: its pods are stopped, or said to end, before the room is needed.
+	InTime
+	// Shortly: they run so short that the holder hardly waits for them. It may as long as a pod is there that was when the room was reserved: those
+	// that follow each other for ever would keep the holder waiting.
+	Shortly
+	// Precedence: it comes before the holder.
+	Precedence
+)
+
+// Declared reports whether what is said of how long pods run is believed.
+func (r *Reservation) Declared() bool { return r.Trust == arguments.Declared }
+
+// Passer is a job that may use reserved room.
+type Passer struct {
+	*model.Job
+	// Queue is the priority of its queue.
+	Queue int32
+	// Lost: it has lost members. Due: its queue is due what it needs.
+	Lost, Due bool
+	Runs      model.Runtime
+}
+
+// Passage says by what right a job may use reserved room now.
+func (r *Reservation) Passage(room Reserved, job Passer, now time.Time) Passage {
+	runs := job.Runs
+	switch {
+	case job.Lost, job.Queue > room.Queue, job.Queue == room.Queue && job.Priority > room.Holder.Priority, job.Due && room.Borrows:
+		return Precedence
+	case runs.Lasts == 0:
+		return NoPassage
+	case room.Bound && !now.Add(runs.Lasts+runs.Grace).After(room.Start):
+		return InTime
+	case !room.Bound && runs.Lasts <= r.BackfillWithin:
+		return Shortly
+	}
+	return NoPassage
+}
+
+// AdmitHolder reports whether a job may be let in so that room is reserved for it, whatever others hold and were promised: it fits what its queue, and those above
+// it, may hold at most, and nobody but those that count what is held rejects it.
+func (s *Set) AdmitHolder(w World, j *Ranked) bool {
+	for q := s.book.Queue(j.Queue); q != nil; q = q.Parent {
+		if len(q.Real.Refuses(j.Claim(), nil)) > 0 {
+			return false
+		}
+	}
+	w.Queue, w.Cluster = s.book.Queue(j.Queue), s.book.Cluster()
+	if w.Queue == nil {
+		return false
+	}
+	w.set, w.job = s, j.Job
+	_, why := tierVote(s.admitters, func(p Admitter) (Vote, model.Reason) {
+		switch p.(type) {
+		case *overcommit, proportion, capacity:
+			return Abstain, model.Reason{}
+		}
+		return p.Admit(w, j)
+	})
+	return why == (model.Reason{})
+}
+
+// DueFor says whether a queue is due so much beside what it holds, less what it is about to give back. Where nothing divides the cluster, and where no
+// queue gets more than its due, it always is.
+func (s *Set) DueFor(queue string, ask, back resource.Vector) bool {
+	q := s.book.Queue(queue)
+	if q == nil || s.book.Mode() != account.Capacity && s.book.Mode() != account.Hierarchy {
+		return q != nil
+	}
+	held := s.book.UsageOf(q).Allocated.Clone()
+	held.Sub(back)
+	due := resource.Limit{Amounts: q.Deserved, Unnamed: resource.Nothing}
+	return len(due.Refuses(ask, held)) == 0
+}

@@ -1,0 +1,220 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+)
+
+// Holds are the jobs for which room is kept until pods have ended that nobody evicts.
+type Holds struct{ k *Keeper }
+
+// Make keeps room for a job until pods have ended that nobody evicts. It takes the place of room that was kept for the job before. Nobody but
+// the planner is told of it.
+//
+// Nobody of another profile is kept from the room: to be told of it would be a write to the API server for each pod.
+func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead) {
+	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a)}
+	placed := map[types.UID]bool{}
+	nominations := make([]model.Nomination, len(a.Placements))
+	for i, p := range a.Placements {
+		nominations[i] = model.Nomination{UID: p.Task.UID, Node: p.Node}
+		placed[p.Task.UID] = true
+		w.members = append(w.members, p.Task.UID)
+		w.nodes = append(w.nodes, p.Node)
+	}
+	var released []types.UID
+	for _, t := range job.Tasks {
+		if t.Nominated != "" {
+			s.k.profile.DeleteNominatedPodIfExists(t.Pod)
+			if !placed[t.UID] {
+				released = append(released, t.UID)
+			}
+		}
+	}
+	s.k.waits.put(job.Key, w)
+	s.k.state.Reserve(nominations, released)
+	klog.FromContext(ctx).V(2).Info("Reserving room", "job", job.Key, "queue", job.Queue, "pods", len(nominations), "leavers", len(w.pods),
+		"start", a.Start, "bound", a.Sure)
+	// What happened to the job meanwhile is looked at in the end.
+	s.k.follow(model.Change{Jobs: []model.JobKey{job.Key}})
+}
+
+// toldOf says for people what room is reserved, and when it will be free.
+func toldOf(a gang.Ahead) string {
+	nodes := map[string]bool{}
+	for _, p := range a.Placements {
+		nodes[p.Node] = true
+	}
+	when := "when pods that are there end, which nobody has said"
+	switch at := a.Start.UTC().Format(time.RFC3339); {
+	case a.Sure:
+		when = "by " + at + ", when the last pod that is there is stopped"
+	case !a.Guessed:
+		when = "about " + at + ", when the last pod that is there is expected to end"
+	}
+	return fmt.Sprintf("room is reserved for %d pods on %d nodes: the job starts %s", len(a.Placements), len(nodes), when)
+}
+
+// Told says for people what room is reserved for a job.
+func (s Holds) Told(key model.JobKey) string {
+	w, _ := s.k.waits.get(key)
+	return w.told
+}
+
+// releaseReserved gives up the room that is reserved for tasks of a job for which no other room is kept by now.
+func (s Holds) releaseReserved(key model.JobKey) {
+	job := s.k.state.Job(key)
+	if job == nil {
+		return
+	}
+	var uids []types.UID
+	for _, t := range job.Tasks {
+		if t.Reserved {
+			uids = append(uids, t.UID)
+		}
+	}
+	if len(uids) > 0 {
+		s.k.state.ClearNominations(uids...)
+	}
+}
+
+// releaseRest gives up the room that is reserved for tasks of a job that are not among those placed: the job starts with others.
+func (s Holds) releaseRest(job *model.Job, placements []gang.Placement) {
+	placed := map[types.UID]bool{}
+	for _, p := range placements {
+		placed[p.Task.UID] = true
+	}
+	var uids []types.UID
+	for _, t := range job.Tasks {
+		if t.Nominated != "" && !placed[t.UID] {
+			uids = append(uids, t.UID)
+		}
+	}
+	if len(uids) > 0 {
+		s.k.state.ClearNominations(uids...)
+	}
+}
+
+// Has reports whether the room that is kept for a job is reserved until pods have ended.
+func (s Holds) Has(key model.JobKey) bool {
+	w, ok := s.k.waits.get(key)
+	return ok && w.held
+}
+
+// Blocked reports whether pods that were there when room was reserved for a job have not ended.
+func (s Holds) Blocked(key model.JobKey) bool {
+	w, ok := s.k.waits.get(key)
+	if !ok || !w.held {
+		return false
+	}
+	for uid, node := range w.pods {
+		if s.there(uid, node) {
+			return true
+		}
+	}
+	return false
+}
+
+// Fill notes that pods use reserved room on some nodes, which the holder waits for too. Those of them that come before the holder it is not to wait for: then
+// the room is no longer what was reserved.
+func (s Holds) Fill(holder model.JobKey, placements []gang.Placement, before bool) {
+	job := s.k.state.Job(holder)
+	if job == nil {
+		return
+	}
+	kept := map[string]bool{}
+	for _, t := range job.Tasks {
+		if t.Reserved {
+			kept[t.Nominated] = true
+		}
+	}
+	for _, p := range placements {
+		if kept[p.Node] {
+			s.k.waits.fill(holder, p.Task.UID, p.Node, before)
+		}
+	}
+}
+
+// Outlook is what is known of pods that end, but for those of a job.
+func (s Holds) Outlook(except model.JobKey, declared bool) gang.Outlook {
+	now, jobs := s.k.clock.Now(), map[model.JobKey]*model.Job{}
+	return gang.Outlook{Now: now, Leaver: func(pod *corev1.Pod) gang.Leaver {
+		t := s.k.state.Task(pod.UID)
+		if t == nil {
+			return gang.Leaver{Ending: model.EndingOf(pod, nil, declared, now)}
+		}
+		if t.Job == except {
+			return gang.Leaver{}
+		}
+		job, known := jobs[t.Job]
+		if !known {
+			job = s.k.state.Summary(t.Job)
+			jobs[t.Job] = job
+		}
+		l := gang.Leaver{Ending: model.EndingOf(t.Pod, job, declared, now)}
+		if job != nil && t.Status != model.Releasing {
+			// What terminates does not count for its queue any more.
+			l.Queue, l.Charge = job.Queue, t.Charge
+		}
+		return l
+	}}
+}
+
+// there reports whether a pod is on a node of the snapshot.
+func (s Holds) there(uid types.UID, node string) bool {
+	info, err := s.k.profile.SnapshotSharedLister().NodeInfos().Get(node)
+	return err == nil && onNode(info, uid)
+}
+
+// inTheWay counts the pods that a holder waits for. Once a node is gone or shut, it waits for none.
+func (s Holds) inTheWay(w wait) (left int, until time.Time) {
+	for _, name := range w.nodes {
+		if info, err := s.k.profile.SnapshotSharedLister().NodeInfos().Get(name); err != nil || info.Node().Spec.Unschedulable {
+			return 0, w.until
+		}
+	}
+	for _, pods := range []map[types.UID]string{w.pods, w.fillers} {
+		for uid, node := range pods {
+			if s.there(uid, node) {
+				left++
+			}
+		}
+	}
+	return left, w.until
+}
+
+// put replaces what a job waits for.
+func (w *waits) put(key model.JobKey, now wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of[key] = now
+}
+
+// fill adds a pod to those that a holder waits for; before: it waits for none any more.
+func (w *waits) fill(key model.JobKey, uid types.UID, node string, before bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found, ok := w.of[key]
+	if !ok || !found.held {
+		return
+	}
+	if before {
+		found.pods, found.fillers = map[types.UID]string{}, map[types.UID]string{}
+	} else {
+		found.fillers = maps.Clone(found.fillers)
+		found.fillers[uid] = node
+	}
+	w.of[key] = found
+}

@@ -1,0 +1,462 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
+)
+
+// A job that needs much room at a time may wait for ever: whatever is freed goes to others that need less. So room is reserved for a job that nodes
+// have refused for long, if the policies have the plugin reservation. It becomes a holder. Few jobs hold at a time, one of a queue at most, and a
+// holder stays one until it starts, is gone, or gives up. Where and when it will start is for the planner to find out; whoever keeps the room is
+// not the dispatcher. Here it is decided whose turn may end so, and who may use the room until it is needed.
+
+const (
+	// aheadPause is how long a job is passed over that would not fit however many pods end.
+	aheadPause = 5 * time.Minute
+	// lookAgain is after how long a holder has a turn though there cannot be room for it yet: others than its leavers may be in its way by now.
+	lookAgain = 30 * time.Second
+	// punctual is how much later than told a job may start, for the time that a turn takes.
+	punctual = time.Second
+)
+
+// ReservationResult is what becomes of reserved room.
+type ReservationResult string
+
+// What becomes of it.
+const (
+	// ReservationMade: room is reserved for a job for which none was.
+	ReservationMade ReservationResult = "made"
+	// ReservationKept: the job starts, and no later than it was first told if that was a bound. ReservationLate: later.
+	ReservationKept ReservationResult = "kept"
+	ReservationLate ReservationResult = "late"
+	// ReservationEnded: the job is gone, gives up, or has others evicted instead.
+	ReservationEnded ReservationResult = "ended"
+)
+
+// holders are the jobs for which room is reserved. All methods are called with the dispatcher's lock held.
+type holders struct {
+	cfg *Config
+	of  map[model.JobKey]*holder
+	// sought is the job that may become one, and next the first time at which there may be another; zero: none is known of.
+	sought     model.JobKey
+	next       time.Time
+	lots       *lots
+	admissions *admissions
+	// job returns a job as it is now, with its tasks, or nil.
+	job func(model.JobKey) *model.Job
+}
+
+// holder is a job for which room is reserved, since when.
+type holder struct {
+	policy.Reserved
+	since time.Time
+	// first is by when it was first told that it would start, if that was a bound; looked is when it last had a turn.
+	first, looked time.Time
+	// need is what the holder takes of its queue, leavers are the pods of the queue that give back to it by then.
+	need    resource.Vector
+	leavers []types.UID
+}
+
+// patience is since when nodes have refused a job, and how it may come to reserved room.
+type patience struct {
+	// refusedFrom is since when nodes have refused the job; zero when they have not.
+	refusedFrom time.Time
+	// notAhead is until when the job is passed over.
+	notAhead time.Time
+	// runs is the class of how long the job runs; 0 when that is not known, or does not matter.
+	runs uint8
+}
+
+func newHolders(cfg *Config, lots *lots, admissions *admissions, job func(model.JobKey) *model.Job) *holders {
+	return &holders{cfg: cfg, of: map[model.JobKey]*holder{}, lots: lots, admissions: admissions, job: job}
+}
+
+// reset forgets all.
+func (s *holders) reset() {
+	clear(s.of)
+	s.sought, s.next = model.JobKey{}, s.cfg.Clock.Now()
+}
+
+// expect has candidates looked for at a time.
+func (s *holders) expect(at time.Time) {
+	if s.cfg.Policies.Reservation() != nil {
+		s.next = Earliest(s.next, at)
+	}
+}
+
+// refused takes in that nodes refuse a job, or that it is not let in.
+func (s *holders) refused(w *waiting) {
+	if !w.refusedFrom.IsZero() {
+		return
+	}
+	w.refusedFrom = s.cfg.Clock.Now()
+	if r := s.cfg.Policies.Reservation(); r != nil {
+		s.expect(w.since().Add(r.After))
+	}
+}
+
+// since is since when the job has waited for nodes, also under a scheduler before this one.
+func (w *waiting) since() time.Time {
+	if g := w.job.Group; g != nil && !g.Unschedulable.IsZero() && g.Unschedulable.Before(w.refusedFrom) {
+		return g.Unschedulable
+	}
+	return w.refusedFrom
+}
+
+// follow takes in a job that changed; nil when it is gone.
+func (s *holders) follow(key model.JobKey, job *model.Job) {
+	h := s.of[key]
+	switch {
+	case h == nil || job != nil && job.Counts.Nominated > 0:
+	case job == nil || !job.Started():
+		s.drop(key, ReservationEnded)
+	case !h.first.IsZero() && s.cfg.Clock.Now().After(h.first.Add(punctual)):
+		s.drop(key, ReservationLate)
+	default:
+		s.drop(key, ReservationKept)
+	}
+}
+
+// drop ends a reservation. Who left room for it may have it, and another job may hold.
+func (s *holders) drop(key model.JobKey, how ReservationResult) {
+	delete(s.of, key)
+	s.cfg.Recorder.Reservation(how)
+	s.expect(s.cfg.Clock.Now())
+	// Their queue kept room for it.
+	s.lots.backlog.wakeAll(held)
+}
+
+// hasFrom reports whether a job of a queue holds.
+func (s *holders) hasFrom(queue string) bool {
+	for _, h := range s.of {
+		if h.Holder.Queue == queue {
+			return true
+		}
+	}
+	return false
+}
+
+// seeks reports whether a job is to have a turn because it may become a holder.
+func (s *holders) seeks(job *model.Job) bool {
+	r := s.cfg.Policies.Reservation()
+	return r != nil && job.Key == s.sought && len(s.of) < r.Holders && !s.hasFrom(job.Queue)
+}
+
+// runtimeClass rounds how long a job runs up to a fourth of a power of two minutes, so that not every job is a lot of its own; 0 when it is not known.
+func runtimeClass(r model.Runtime) uint8 {
+	if r.Lasts == 0 {
+		return 0
+	}
+	return uint8(1 + max(0, math.Ceil(4*math.Log2(r.Lasts.Minutes())))) //nolint:gosec // a year is 77
+}
+
+// seek looks for the job that is to hold next, has it have a turn, and returns how long until another may be.
+func (s *holders) seek() time.Duration {
+	r, now := s.cfg.Policies.Reservation(), s.cfg.Clock.Now()
+	switch {
+	case r == nil:
+		return idleWait
+	case s.next.IsZero() || s.next.After(now):
+		return s.wait(now)
+	}
+	s.next = time.Time{}
+	if len(s.of) >= r.Holders {
+		return idleWait
+	}
+	first := s.firstCandidate(r, now)
+	if first == nil {
+		return s.wait(now)
+	}
+	s.sought = first.job.Key
+	// Should that come to nothing, another one is to have its turn.
+	s.expect(now.Add(searchPause))
+	if first.applied == nil {
+		s.lots.backlog.wake(first.lot, true)
+	} else {
+		// Its pods may be created once it is let in; if so, it comes back to this when nodes refuse it.
+		s.lots.leave(first)
+		s.admissions.letIn(first)
+		s.cfg.Policies.Entered(first.job.Job)
+	}
+	return searchPause
+}
+
+// firstCandidate is the first of the jobs that have waited for long and may hold; nil when there is none. It takes in when others will have.
+func (s *holders) firstCandidate(r *policy.Reservation, now time.Time) (first *waiting) {
+	consider := func(w *waiting) {
+		if w.refusedFrom.IsZero() || s.hasFrom(w.job.Queue) {
+			return
+		}
+		switch due := latest(w.since().Add(r.After), w.notAhead); {
+		case due.After(now):
+			s.expect(due)
+		case s.mayHold(w) && (first == nil || s.compareCandidates(w, first) < 0):
+			first = w
+		}
+	}
+	for l := range s.lots.backlog.aside[parked] {
+		if !l.key.guest && !l.resting() {
+			consider(l.best())
+		}
+	}
+	for _, a := range s.admissions.applying {
+		consider(a.jobs.Top().waiting)
+	}
+	return first
+}
+
+// wait is how long until another job may hold.
+func (s *holders) wait(now time.Time) time.Duration {
+	if s.next.IsZero() {
+		return idleWait
+	}
+	return s.next.Sub(now)
+}
+
+// mayHold reports whether nothing but running pods keeps a job from starting: nodes refuse it, or it is not let in for what others hold or were
+// promised.
+func (s *holders) mayHold(w *waiting) bool {
+	job := w.job.Job
+	switch {
+	case job.Started(), job.Counts.Nominated > 0, job.NeverFits, job.Need().BestEffort():
+		return false
+	case w.applied != nil:
+		return s.cfg.Policies.AdmitHolder(s.admissions.world(), w.job)
+	}
+	return job.LetIn() && job.Counts.Placeable() >= job.Requirement().Tasks
+}
+
+// compareCandidates is negative when a comes before b: it lost members, or has the higher priority, the earlier deadline, or has waited for longer.
+func (s *holders) compareCandidates(a, b *waiting) int {
+	if a.partial != b.partial {
+		if a.partial {
+			return -1
+		}
+		return 1
+	}
+	if x, y := a.job.Deadline, b.job.Deadline; s.queuePriority(a.job.Queue) == s.queuePriority(b.job.Queue) && a.job.Priority == b.job.Priority &&
+		x.IsZero() != y.IsZero() {
+		if y.IsZero() {
+			return -1
+		}
+		return 1
+	}
+	if x, y := s.withinDue(a), s.withinDue(b); x != y {
+		if x {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(s.queuePriority(b.job.Queue), s.queuePriority(a.job.Queue)), cmp.Compare(b.job.Priority, a.job.Priority),
+		a.job.Deadline.Compare(b.job.Deadline), a.since().Compare(b.since()), cmp.Compare(a.job.UID, b.job.UID),
+	)
+}
+
+// withinDue reports whether a job's queue is due what the job needs, were nobody else in it.
+func (s *holders) withinDue(w *waiting) bool {
+	q := s.cfg.Policies.Book().Queue(w.job.Queue)
+	return q != nil && s.cfg.Policies.DueFor(q.Name, w.job.Need(), s.cfg.Policies.Book().UsageOf(q).Allocated)
+}
+
+func (s *holders) queuePriority(name string) int32 {
+	if q := s.cfg.Policies.Book().Queue(name); q != nil && q.Spec != nil {
+		return q.Spec.Priority
+	}
+	return 0
+}
+
+// watchRuntime takes in how long a job runs, where that matters.
+func (s *holders) watchRuntime(w *waiting) {
+	w.runs = 0
+	if r := s.cfg.Policies.Reservation(); r != nil {
+		if job := s.cfg.State.Job(w.job.Key); job != nil {
+			w.runs = runtimeClass(job.Runtime(r.Declared()))
+		}
+	}
+}
+
+// Pass lets a job use room that is reserved for another one.
+type Pass struct {
+	Holder model.JobKey
+	By     policy.Passage
+}
+
+// passes tells whose reserved room a job may use now.
+func (s *holders) passes(w *waiting, job *model.Job) []Pass {
+	r := s.cfg.Policies.Reservation()
+	if r == nil || len(s.of) == 0 {
+		return nil
+	}
+	var passes []Pass
+	now := s.cfg.Clock.Now()
+	passer := policy.Passer{
+		Job: job, Queue: s.queuePriority(job.Queue), Lost: w != nil && w.partial, Runs: job.Runtime(r.Declared()),
+		Due: s.cfg.Policies.DueFor(job.Queue, job.Need(), nil),
+	}
+	for key, h := range s.of {
+		if key == job.Key {
+			continue
+		}
+		if by := r.Passage(h.Reserved, passer, now); by != policy.NoPassage {
+			passes = append(passes, Pass{Holder: key, By: by})
+		}
+	}
+	return passes
+}
+
+// attemptAhead says what a turn that is about to be refused may do about reserved room.
+func (d *Dispatcher) attemptAhead(a *Attempt) {
+	r, key, now := d.cfg.Policies.Reservation(), a.Job.Key, d.cfg.Clock.Now()
+	h := d.waits.holders.of[key]
+	if r == nil {
+		return
+	}
+	a.Declared = r.Declared()
+	if h == nil {
+		a.Reserves = !d.turn.borrowing && d.turn.limit == (model.Reason{}) && d.waits.holders.seeks(a.Job)
+		return
+	}
+	// It has others evicted, and is planned anew, as if no room were reserved for it.
+	a.Holds, a.Reserves, a.Job = true, true, a.Job.WithoutReserved()
+	if h.looked = now; r.GiveUpAfter > 0 && now.Sub(h.since) >= r.GiveUpAfter {
+		a.GivesUp = true
+		d.waits.holders.drop(key, ReservationEnded)
+		if w := d.waits.jobs[key]; w != nil {
+			// It waits anew.
+			w.notAhead = now.Add(max(r.After, aheadPause))
+		}
+	}
+}
+
+// rests reports whether a job holds, has had a turn just now, and cannot start before it has another one.
+func (s *holders) rests(key model.JobKey) bool {
+	h := s.of[key]
+	return h != nil && s.cfg.Clock.Since(h.looked) < lookAgain
+}
+
+// appointment is when a holder has its next turn at the latest.
+func (h *holder) appointment(now time.Time) time.Time {
+	again := h.looked.Add(lookAgain)
+	if h.Start.After(now) {
+		again = Earliest(again, h.Start)
+	}
+	return again
+}
+
+// keeps says that a queue keeps for a holder what a job needs, which may not pass that one; the zero Reason when it does not.
+func (s *holders) keeps(w *waiting, borrowing bool) model.Reason {
+	job := w.job.Job
+	kept := s.keptOf(job)
+	if kept.IsZero() {
+		return model.Reason{}
+	}
+	all := job.Need().Clone()
+	all.Add(kept)
+	policies := s.cfg.Policies
+	if policies.Allows(policies.Book().Queue(job.Queue), job.OwnHalf(), all, borrowing) {
+		return model.Reason{}
+	}
+	if full := s.job(job.Key); full == nil || len(s.passes(w, full)) > 0 {
+		return model.Reason{}
+	}
+	return model.Reason{Kind: model.QueueFull, Subject: job.Queue, Message: fmt.Sprintf("queue %q keeps what it may hold for a job that has waited for longer, and for which room is reserved", job.Queue)}
+}
+
+// Room is room that is reserved: when the last of the leavers, the pods that are there, is expected to have ended. Bound: they are stopped by then.
+type Room struct {
+	Start   time.Time
+	Bound   bool
+	Leavers []types.UID
+}
+
+// hold makes a job a holder, or gives it other room.
+func (s *holders) hold(job *model.Job, room Room) {
+	now := s.cfg.Clock.Now()
+	h := &holder{since: now, need: job.Need()}
+	if before := s.of[job.Key]; before != nil {
+		h.since, h.first = before.since, before.first
+	} else if s.cfg.Recorder.Reservation(ReservationMade); room.Bound {
+		h.first = room.Start
+	}
+	var back resource.Vector
+	for _, uid := range room.Leavers {
+		t := s.cfg.State.Task(uid)
+		if t == nil {
+			continue
+		}
+		if owner := s.cfg.State.Summary(t.Job); owner != nil && owner.Queue == job.Queue {
+			h.leavers = append(h.leavers, uid)
+			back.Add(t.Charge)
+		}
+	}
+	h.Reserved = policy.Reserved{
+		Holder: job, Queue: s.queuePriority(job.Queue), Start: room.Start, Bound: room.Bound,
+		Borrows: !s.cfg.Policies.DueFor(job.Queue, h.need, back),
+	}
+	s.of[job.Key] = h
+}
+
+// keptOf is what a job's queue keeps for a holder that would not have it once the pods have ended that give back to the queue.
+func (s *holders) keptOf(job *model.Job) resource.Vector {
+	for key, h := range s.of {
+		if h.Holder.Queue != job.Queue || key == job.Key {
+			continue
+		}
+		kept := h.need.Clone()
+		for _, uid := range h.leavers {
+			if t := s.cfg.State.Task(uid); t != nil && t.Status.HoldsNode() && t.Status != model.Releasing {
+				kept.Sub(t.Charge)
+			}
+		}
+		for i := range kept {
+			kept[i].Value = max(0, kept[i].Value)
+		}
+		return kept
+	}
+	return nil
+}
+
+// Reserve ends the turn that the pod leads because room is reserved for its job. Room says where and until when. The model must have been
+// told before.
+func (d *Dispatcher) Reserve(lead types.UID, room Room) {
+	d.mu.Lock()
+	if t := d.turn; t != nil && t.lead.UID == lead {
+		if job := d.waits.summary(t.job); job != nil {
+			d.waits.holders.hold(job, room)
+		}
+		d.end(TurnReserved)
+	}
+	d.mu.Unlock()
+	d.proceed()
+}
+
+// NoneAhead notes that no room can be reserved for the job whose turn the pod leads: it would not fit however many pods end.
+func (d *Dispatcher) NoneAhead(lead types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.turn == nil || d.turn.lead.UID != lead {
+		return
+	}
+	if w := d.waits.jobs[d.turn.job]; w != nil {
+		w.notAhead = d.cfg.Clock.Now().Add(aheadPause)
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
