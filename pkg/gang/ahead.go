@@ -34,11 +34,12 @@ type Outlook struct {
 	Leaver func(*corev1.Pod) Leaver
 }
 
-// Leaver is a pod that ends, and what its queue gets back. Of a pod that is nobody's task no queue gets anything.
+// Leaver is a pod that ends, what its node gets back, and what its queue does. Of a pod that is nobody's task no queue gets anything.
 type Leaver struct {
 	model.Ending
-	Queue  string
-	Charge resource.Vector
+	Request resource.Vector
+	Queue   string
+	Charge  resource.Vector
 }
 
 // Ahead is a plan for a time to come.
@@ -66,10 +67,76 @@ func (p *Planner) Ahead(ctx context.Context, r Request, o Outlook) (Ahead, error
 			return Ahead{}, err
 		}
 		if len(plan.Placements) > 0 {
-			return f.ahead(plan.Placements, at), nil
+			return p.reckon(ctx, r, f, plan, at)
 		}
 	}
 	return Ahead{}, nil
+}
+
+// reckon says which pods are in the way of a plan for a time. Filters may mind more than those that take the room.
+func (p *Planner) reckon(ctx context.Context, r Request, f *forecast, plan Plan, at time.Time) (Ahead, error) {
+	a := f.ahead(plan.Placements, at)
+	if a.Start.Equal(at) {
+		return a, nil
+	}
+	if len(a.Leavers) > 0 {
+		earlier, err := p.planAt(ctx, r, f, a.Start)
+		if err != nil {
+			return Ahead{}, err
+		}
+		if len(earlier.Placements) > 0 {
+			if a := f.ahead(earlier.Placements, a.Start); len(a.Leavers) > 0 {
+				return a, nil
+			}
+		}
+	}
+	a = Ahead{Placements: plan.Placements, Leavers: map[types.UID]string{}, Sure: true}
+	a.wait(f.leavers, at, func(time.Time) bool { return true })
+	return a, nil
+}
+
+// Claim plans a job on the nodes on which room is reserved for it, beside what is reserved there for others once their leavers have ended: until
+// then both cannot be counted. What the job takes has to be idle now.
+func (p *Planner) Claim(ctx context.Context, r Request, leavers []types.UID) (plan Plan, err error) {
+	lister := p.Framework.SnapshotSharedLister().NodeInfos()
+	r.Followers, r.ended = nil, map[string][]*leaver{}
+	own := map[string]fwk.NodeInfo{}
+	var nodes []fwk.NodeInfo
+	for _, t := range r.Job.Tasks {
+		if !t.Reserved || own[t.Nominated] != nil {
+			continue
+		}
+		if info, err := lister.Get(t.Nominated); err == nil {
+			own[t.Nominated] = info
+			nodes = append(nodes, info)
+		}
+	}
+	if len(nodes) == 0 {
+		return Plan{}, nil
+	}
+	for name, info := range own {
+		for _, uid := range leavers {
+			if pod := podOn(info, uid); pod != nil {
+				r.ended[name] = append(r.ended[name], &leaver{pod: pod, node: name})
+			}
+		}
+	}
+	err = p.apart(func() error {
+		plan, err = p.planOn(ctx, r, newGround(nodes))
+		return err
+	})
+	taken := map[string]resource.Vector{}
+	for _, t := range plan.Placements {
+		sum := taken[t.Node]
+		sum.Add(t.Task.Request)
+		taken[t.Node] = sum
+	}
+	for name, sum := range taken {
+		if room(own[name], sum) == 0 {
+			return Plan{}, err
+		}
+	}
+	return plan, err
 }
 
 // planAt plans on the nodes on which there are places by a time, without the pods that have ended by then.
@@ -96,7 +163,7 @@ func (p *Planner) planAt(ctx context.Context, r Request, f *forecast, at time.Ti
 }
 
 // clearEnded takes the pods off the overlay that have ended by the time for which is planned.
-func (a *attempt) clearEnded(ended map[string][]leaver) error {
+func (a *attempt) clearEnded(ended map[string][]*leaver) error {
 	for i, n := range a.overlay.nodes {
 		for _, l := range ended[n.Node().Name] {
 			if err := a.overlay.remove(a.planner, removed{pod: l.pod, node: i}); err != nil {
@@ -111,8 +178,7 @@ func (a *attempt) clearEnded(ended map[string][]leaver) error {
 type leaver struct {
 	pod fwk.PodInfo
 	Leaver
-	node    string
-	request resource.Vector
+	node string
 }
 
 // demand is tasks that any node treats alike.
@@ -137,7 +203,7 @@ type prospect struct {
 	// kept is what room is kept for on it.
 	kept resource.Vector
 	// leavers are its pods that end, the first first.
-	leavers []leaver
+	leavers []*leaver
 	// admits tells for each demand whether the node could take it.
 	admits []bool
 }
@@ -150,7 +216,7 @@ func (n *prospect) idle(name corev1.ResourceName, at time.Time) int64 {
 		if n.leavers[i].At.After(at) {
 			break
 		}
-		left += n.leavers[i].request.Get(name)
+		left += n.leavers[i].Request.Get(name)
 	}
 	return left
 }
@@ -176,7 +242,7 @@ type forecast struct {
 	// need is how many tasks the turn needs.
 	need int
 	// leavers are all pods that end, the first first. Budget is what the job's queue may take now, all what the job takes.
-	leavers []leaver
+	leavers []*leaver
 	budget  func() Budget
 	all     resource.Vector
 	queue   string
@@ -199,7 +265,7 @@ func newForecast(r Request, nodes []fwk.NodeInfo, o Outlook) *forecast {
 		}
 		for _, pod := range info.GetPods() {
 			if l := o.Leaver(pod.GetPod()); !l.At.IsZero() {
-				n.leavers = append(n.leavers, leaver{pod: pod, Leaver: l, node: info.Node().Name, request: resource.OfPod(pod.GetPod())})
+				n.leavers = append(n.leavers, &leaver{pod: pod, Leaver: l, node: info.Node().Name})
 			}
 		}
 		slices.SortFunc(n.leavers, compareLeavers)
@@ -212,15 +278,14 @@ func newForecast(r Request, nodes []fwk.NodeInfo, o Outlook) *forecast {
 	return f
 }
 
-func compareLeavers(a, b leaver) int {
+func compareLeavers(a, b *leaver) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.pod.GetPod().UID, b.pod.GetPod().UID))
 }
 
 // budgetBy is what the job's queue may take by a time.
 func (f *forecast) budgetBy(at time.Time) Budget {
 	b := f.budget()
-	for i := range f.leavers {
-		l := &f.leavers[i]
+	for _, l := range f.leavers {
 		if l.At.After(at) {
 			break
 		}
@@ -298,8 +363,8 @@ func (f *forecast) starts() []time.Time {
 }
 
 // by returns the nodes with places for some task by a time, and their pods that have ended by then.
-func (f *forecast) by(at time.Time) (nodes []fwk.NodeInfo, ended map[string][]leaver) {
-	ended = map[string][]leaver{}
+func (f *forecast) by(at time.Time) (nodes []fwk.NodeInfo, ended map[string][]*leaver) {
+	ended = map[string][]*leaver{}
 	for k := range f.nodes {
 		n := &f.nodes[k]
 		if !slices.ContainsFunc(f.indices(), func(i int) bool { return n.places(i, f.demands[i].task.Request, 1, at) > 0 }) {
@@ -320,8 +385,8 @@ func (f *forecast) indices() []int {
 }
 
 // endedBy are the pods that have ended by a time.
-func (n *prospect) endedBy(at time.Time) []leaver {
-	i := slices.IndexFunc(n.leavers, func(l leaver) bool { return l.At.After(at) })
+func (n *prospect) endedBy(at time.Time) []*leaver {
+	i := slices.IndexFunc(n.leavers, func(l *leaver) bool { return l.At.After(at) })
 	if i < 0 {
 		return n.leavers
 	}
@@ -353,8 +418,7 @@ func (f *forecast) ahead(placements []Placement, at time.Time) Ahead {
 // waitForQueue has the plan wait until the job's queue may take what it needs, too.
 func (a *Ahead) waitForQueue(f *forecast) {
 	budget, others := f.budget(), make([]*leaver, 0, len(f.leavers))
-	for i := range f.leavers {
-		l := &f.leavers[i]
+	for _, l := range f.leavers {
 		if _, waits := a.Leavers[l.pod.GetPod().UID]; waits {
 			l.giveBack(budget)
 		} else {
@@ -385,10 +449,9 @@ func (l *leaver) giveBack(budget Budget) {
 }
 
 // wait has the plan wait for the first of some leavers until nothing is short by the time at which they have ended.
-func (a *Ahead) wait(leavers []leaver, at time.Time, short func(by time.Time) bool) {
+func (a *Ahead) wait(leavers []*leaver, at time.Time, short func(by time.Time) bool) {
 	var by time.Time
-	for i := range leavers {
-		l := &leavers[i]
+	for _, l := range leavers {
 		if l.At.After(at) || !l.At.Equal(by) && !short(by) {
 			return
 		}

@@ -21,7 +21,7 @@ import (
 func (w *fixture) outlook() gang.Outlook {
 	return gang.Outlook{Now: now, Leaver: func(p *corev1.Pod) gang.Leaver {
 		t := w.state.Task(p.UID)
-		return gang.Leaver{Ending: model.EndingOf(p, nil, true, now), Queue: w.state.Summary(t.Job).Queue, Charge: t.Charge}
+		return gang.Leaver{Ending: model.EndingOf(p, nil, true, now), Request: t.Request, Queue: w.state.Summary(t.Job).Queue, Charge: t.Charge}
 	}}
 }
 
@@ -54,6 +54,14 @@ func TestAhead(t *testing.T) {
 		g.pods[0].Annotations[model.ExpectedRuntimeAnnotation] = minutes
 		return g
 	}
+	avoidsZ := func(_ int, p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gang": "z"}},
+			}},
+		}}
+	}
+	one := nodeShapes{{count: 1, cpu: "4", memory: "64Gi"}}
 	two := nodeShapes{{count: 2, cpu: "4", memory: "64Gi"}}
 	for name, c := range map[string]struct {
 		shapes  nodeShapes
@@ -106,14 +114,16 @@ func TestAhead(t *testing.T) {
 		},
 		"a filter says no, and there is more later": {
 			shapes: two, running: []gangSpec{ends("x", "node-0", "4", 40), ends("y", "node-1", "2", 20), ends("z", "node-1", "1", 100)},
-			gang: gangOf("new", 1, 1, "2", func(_ int, p *corev1.Pod) {
-				p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-						TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gang": "z"}},
-					}},
-				}}
-			}),
-			in: 40, leavers: []string{"x-0"}, sure: true,
+			gang: gangOf("new", 1, 1, "2", avoidsZ),
+			in:   40, leavers: []string{"x-0"}, sure: true,
+		},
+		"a pod that only a filter minds is in the way, too": {
+			shapes: one, running: []gangSpec{ends("x", "node-0", "3", 20), ends("z", "node-0", "1", 40)},
+			gang: gangOf("new", 1, 1, "3", avoidsZ), in: 40, leavers: []string{"x-0", "z-0"}, sure: true,
+		},
+		"nothing else is in the way": {
+			shapes: one, running: []gangSpec{ends("z", "node-0", "1", 40)},
+			gang: gangOf("new", 1, 1, "3", avoidsZ), in: 40, leavers: []string{"z-0"}, sure: true,
 		},
 		"the queue has no room before": {
 			shapes: nodeShapes{{count: 3, cpu: "4", memory: "64Gi"}}, running: []gangSpec{ends("x", "node-0", "4", 40), ends("y", "node-1", "2", 50), ends("z", "node-2", "4", 30)},

@@ -225,3 +225,24 @@ func BenchmarkPlanParts(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAhead plans a gang of 100 pods for the time at which it fits, on 5,000 full nodes with 10,000 pods that end one after the other.
+func BenchmarkAhead(b *testing.B) {
+	const nodes = 5000
+	var running []gangSpec
+	for i := range nodes {
+		g := gangOf(fmt.Sprintf("old%d", i), 1, 2, "4", func(k int, p *corev1.Pod) {
+			p.Spec.RestartPolicy, p.Spec.ActiveDeadlineSeconds = corev1.RestartPolicyNever, new(int64(7200+(2*i+k)*7919%86400))
+		})
+		running = append(running, run(g, fmt.Sprintf("node-%d", i)))
+	}
+	w := newBusy(b, nodeShapes{{count: nodes, cpu: "8", memory: "64Gi"}}, running...)
+	request := asking(w.job(gangOf("new", 100, 100, "8")))
+	b.ResetTimer()
+	for range b.N {
+		ahead, err := w.planner.Ahead(b.Context(), request, w.outlook())
+		if err != nil || len(ahead.Placements) != 100 {
+			b.Fatalf("%d tasks are placed: %v", len(ahead.Placements), err)
+		}
+	}
+}

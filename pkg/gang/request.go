@@ -70,5 +70,5 @@ type Request struct {
 	// before is the outcome for the job's parts so far; nil where the job is planned as one.
 	before *decided
 	// ended are the pods, by node, that have ended by the time for which is planned; nil where that is now.
-	ended map[string][]leaver
+	ended map[string][]*leaver
 }

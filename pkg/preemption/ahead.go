@@ -17,11 +17,10 @@ import (
 )
 
 // request is what to ask of the planner for the whole job: who places its members as they fit has others evicted, and has room reserved, for all
-// of them or for none. Room that is reserved for the job is not in its way.
+// of them or for none. It leaves all room that is kept for others, also what the job may use now. Room that is reserved for the job is not in its way.
 func (a *attempt) request() gang.Request {
 	r := a.turn.Request
-	r.Job = a.job
-	r.Nominated = slices.DeleteFunc(slices.Clone(r.Nominated), func(t *model.Task) bool { return t.Reserved && t.Job == a.job.Key })
+	r.Job, r.Nominated = a.job, a.Keeper.Holds.KeptFrom(a.job.Key)
 	return r
 }
 
@@ -32,14 +31,16 @@ func (a *attempt) waitAhead() {
 		return
 	}
 	a.outcome.Reason = model.Reason{Kind: model.RoomReserved, Message: a.Keeper.Holds.Told(a.job.Key)}
-	if start.After(a.Clock.Now()) {
-		a.outcome.Again = start
+	now := a.Clock.Now()
+	a.outcome.Again = now.Add(dispatch.LookAgain)
+	if start.After(now) {
+		a.again(start)
 	}
 }
 
 // reserve has room reserved for the job, in the place of any that is. An error is that of a plugin, which has been told to the dispatcher.
 func (a *attempt) reserve(ctx context.Context, may dispatch.Attempt) error {
-	if !a.turn.FromNodes && !may.Holds {
+	if !a.turn.NoRoom && !may.Holds {
 		return nil
 	}
 	began := a.Clock.Now()

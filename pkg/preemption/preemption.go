@@ -35,8 +35,8 @@ type Turn struct {
 	// Doubted reports whether by now the cache, by which the turn was refused, does not know of room that may be of use to it. Nobody is
 	// evicted by such a refusal, and no room given up: what is decided by it may be for nothing.
 	Doubted func() bool
-	// FromNodes: nodes have no room for it.
-	FromNodes bool
+	// NoRoom: nodes, or its queue, have no room for it.
+	NoRoom bool
 }
 
 // Outcome is what comes of an attempt. The zero value: nobody can help, and nothing more is known than before.

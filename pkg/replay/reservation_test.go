@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -36,14 +37,10 @@ func stream(nodesOf, comes int) *trace.Trace {
 		add(i*30/nodesOf, 32, 1)
 	}
 	add(comes, 20, nodesOf)
-	slices.SortStableFunc(tr.Jobs, func(a, b trace.Job) int { return cmp.Compare(a.Submit, b.Submit) })
-	for i := range tr.Jobs {
-		tr.Jobs[i].ID = i
-	}
-	return tr
+	return inOrder(tr)
 }
 
-// gang is the job of a stream that asks for all nodes.
+// gangOf is the job of a stream that asks for all nodes.
 func gangOf(tr *trace.Trace) int {
 	return slices.IndexFunc(tr.Jobs, func(j trace.Job) bool { return j.Workers > 1 })
 }
@@ -81,6 +78,100 @@ func TestRoomIsReservedForAGang(t *testing.T) {
 	}
 }
 
+// TestAQueueKeepsItsLimitForAGang: the gang asks for all that its queue may hold, and nodes have room for more.
+func TestAQueueKeepsItsLimitForAGang(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		conf        string
+		least, most int
+	}{
+		"no room is reserved": {conf: allocate, least: 400, most: 700},
+		"room is reserved":    {conf: reserving("reservation.after: 100s"), least: 10, most: 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := stream(4, 60)
+			tr.Nodes, tr.Queues = nodes(8, 2), []trace.Queue{{Name: "a", Nodes: 4}, {Name: "b", Nodes: 4}}
+			for i := range tr.Jobs {
+				tr.Jobs[i].Queue = "a"
+			}
+			h, err := run(t, tr, replay.Options{Config: configured(t, c.conf), Partitioned: true})
+			check(t, err)
+			at := ticks(h)[gangOf(tr)]
+			if waited := at[1] - at[0]; at[1] < 0 || waited < c.least || waited > c.most {
+				t.Errorf("the gang came at tick %d and started at %d, want that it waits for %d to %d ticks", at[0], at[1], c.least, c.most)
+			}
+		})
+	}
+}
+
+// limiting is reserving with queues that are limited, and without admission, which would keep a queue's limit for who is let in.
+func limiting(arguments string) string {
+	return strings.NewReplacer("proportion", "capacity", "enqueue, ", "", "{name: overcommit}, ", "").Replace(reserving(arguments))
+}
+
+// inOrder numbers the jobs of a trace by when they come.
+func inOrder(tr *trace.Trace) *trace.Trace {
+	slices.SortStableFunc(tr.Jobs, func(a, b trace.Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	for i := range tr.Jobs {
+		tr.Jobs[i].ID = i
+	}
+	return tr
+}
+
+// TestReservedRoomIsNobodyElses: what holders of other queues, short jobs, and a holder that never starts must not do.
+func TestReservedRoomIsNobodyElses(t *testing.T) {
+	t.Parallel()
+	queues := func(a, b, c int) []trace.Queue {
+		return []trace.Queue{{Name: "a", Nodes: a}, {Name: "b", Nodes: b}, {Name: "c", Nodes: c}}
+	}
+	short := []trace.Job{
+		job(0, 0, 120, 1, 2, "b"), job(0, 0, 120, 1, 2, "b"), job(0, 0, 120, 1, 2, "b"), job(0, 0, 120, 1, 2, "b"), job(0, 0, 1300, 1, 1, "b"),
+		job(0, 60, 20, 2, 2, "a"),
+	}
+	for i := range 80 {
+		short = append(short, job(0, 80+i*15, 32, 1, 1, "a"))
+	}
+	for name, c := range map[string]struct {
+		trace trace.Trace
+		conf  string
+		ends  trace.Ends
+		// job starts by a tick.
+		job, by int
+	}{
+		"the room of a second holder is on the same node": {
+			trace: trace.Trace{Nodes: nodes(1, 3), Queues: queues(1, 1, 1), Jobs: []trace.Job{
+				job(0, 0, 50, 1, 1, "c"), job(1, 0, 100, 1, 2, "c"), job(2, 1, 90, 1, 1, "a"), job(3, 2, 10, 1, 2, "b"),
+			}},
+			conf: limiting("reservation.after: 100s, reservation.holders: 2"), ends: trace.Enforced, job: 2, by: 53,
+		},
+		"who may pass the holder of another queue may not take what its own keeps": {
+			trace: trace.Trace{Nodes: nodes(6, 2), Queues: queues(2, 20, 1), Jobs: []trace.Job{
+				job(0, 0, 600, 1, 2, "b"), job(0, 0, 600, 1, 2, "b"), job(0, 0, 600, 1, 2, "b"), job(0, 0, 600, 1, 1, "b"), job(0, 0, 120, 1, 2, "b"),
+				job(0, 60, 20, 2, 2, "a"), job(0, 60, 20, 4, 2, "b"), job(0, 90, 100, 1, 1, "a"),
+			}},
+			conf: limiting("reservation.after: 100s, reservation.holders: 2"), ends: trace.Enforced, job: 5, by: 123,
+		},
+		"short jobs do not follow each other for ever": {
+			trace: trace.Trace{Nodes: nodes(6, 2), Queues: queues(2, 6, 1), Jobs: short},
+			conf:  limiting("reservation.after: 100s, reservation.trust: Declared, reservation.backfillWithin: 10m"), ends: trace.Declared, job: 5, by: 180,
+		},
+		"a holder that gives up leaves its room": {
+			trace: trace.Trace{Nodes: nodes(2, 2), Jobs: []trace.Job{job(0, 0, 3000, 1, 2, ""), job(1, 1, 10, 2, 2, ""), job(2, 100, 10, 1, 2, "")}},
+			conf:  reserving("reservation.after: 100s, reservation.giveUpAfter: 20m"), job: 2, by: 140,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, err := run(t, inOrder(&c.trace), replay.Options{Partitioned: len(c.trace.Queues) > 0, Ends: c.ends, Config: configured(t, c.conf)})
+			check(t, err)
+			if at := ticks(h)[c.job][1]; at < 0 || at > c.by {
+				t.Errorf("it starts at tick %d, want by %d", at, c.by)
+			}
+		})
+	}
+}
+
 // reservations counts what became of reserved room in this process so far.
 func reservations(t *testing.T) map[string]float64 {
 	t.Helper()
@@ -105,24 +196,37 @@ func TestHoldersStartByTheirBound(t *testing.T) {
 	metrics.RegisterCounters()
 	rapid.Check(t, func(r *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 0)) //nolint:gosec // it is to be the same each time
-		conf := reserving(fmt.Sprintf("reservation.after: %ds, reservation.holders: %d, reservation.backfillWithin: %ds",
+		conf := reserving
+		if random.IntN(2) == 0 {
+			conf = limiting
+		}
+		text := conf(fmt.Sprintf("reservation.after: %ds, reservation.holders: %d, reservation.backfillWithin: %ds",
 			random.IntN(300), 1+random.IntN(3), random.IntN(400)))
 		tr := &trace.Trace{Nodes: nodes(2+random.IntN(4), 1+random.IntN(4))}
 		size := tr.Nodes[0].GPUs
-		comes := 0
-		for i := range 30 {
-			comes += random.IntN(4)
-			workers := 1
-			if random.IntN(5) == 0 {
-				workers = 1 + random.IntN(len(tr.Nodes))
+		// By proportion what queues are due shrinks as others ask for something. Here it does not.
+		queues := []trace.Queue{{Nodes: len(tr.Nodes)}}
+		if strings.Contains(text, "capacity") {
+			queues = []trace.Queue{{Name: "a"}, {Name: "b"}, {Name: "c"}}[:1+random.IntN(3)]
+			for i := range queues {
+				queues[i].Nodes = 1 + random.IntN(len(tr.Nodes))
 			}
-			tr.Jobs = append(tr.Jobs, job(i, comes, 1+random.IntN(40), workers, 1+random.IntN(size), ""))
+			tr.Queues = queues
+		}
+		comes := 0
+		for i := range 20 {
+			comes += random.IntN(4)
+			workers, of := 1, queues[random.IntN(len(queues))]
+			if random.IntN(5) == 0 {
+				workers = 1 + random.IntN(of.Nodes)
+			}
+			tr.Jobs = append(tr.Jobs, job(i, comes, 1+random.IntN(40), workers, 1+random.IntN(size), of.Name))
 		}
 		before := reservations(t)["late"]
-		h, err := run(t, tr, replay.Options{Config: configured(t, conf), Ends: trace.Enforced})
+		h, err := run(t, tr, replay.Options{Config: configured(t, text), Ends: trace.Enforced, Partitioned: len(tr.Queues) > 0})
 		check(t, err)
 		if late := reservations(t)["late"] - before; late > 0 {
-			r.Errorf("%g jobs started later than they were told first: %s", late, conf)
+			r.Errorf("%g jobs started later than they were told first: %s", late, text)
 		}
 		for i, at := range ticks(h) {
 			if at[1] < 0 {

@@ -208,7 +208,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	}
 	plan, err := gang.Plan{Reason: entry.Limit}, error(nil)
 	if entry.Limit == (model.Reason{}) {
-		plan, err = pl.planner.Plan(ctx, request)
+		plan, err = pl.plan(ctx, request)
 	}
 	switch {
 	case err != nil:

@@ -4,6 +4,7 @@
 package gang
 
 import (
+	"context"
 	"slices"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
@@ -16,12 +17,23 @@ import (
 func (pl *Gang) nominated(passes []dispatch.Pass) []*model.Task {
 	all := pl.parts.State.Nominated()
 	for _, p := range passes {
-		if p.By == policy.Shortly && !pl.parts.Keeper().Holds.Blocked(p.Holder) {
-			continue
-		}
 		all = slices.DeleteFunc(all, func(t *model.Task) bool { return t.Reserved && t.Job == p.Holder })
 	}
 	return all
+}
+
+// plan plans a turn. Who finds no room, and has some reserved, may use that though leavers of others are still on the same nodes.
+func (pl *Gang) plan(ctx context.Context, r gang.Request) (gang.Plan, error) {
+	plan, err := pl.planner.Plan(ctx, r)
+	if err != nil || len(plan.Placements) > 0 || !pl.parts.Keeper().Holds.Has(r.Job.Key) {
+		return plan, err
+	}
+	r.Nominated = pl.parts.Keeper().Holds.KeptFrom(r.Job.Key)
+	claimed, err := pl.planner.Claim(ctx, r, pl.parts.Keeper().Holds.LeaversBeside(r.Job.Key))
+	if err != nil || len(claimed.Placements) == 0 {
+		return plan, err
+	}
+	return claimed, nil
 }
 
 // fill notes which pods of a plan use room that is reserved for others.

@@ -62,7 +62,7 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	outcome, err := pl.core.MakeRoom(ctx, preemption.Turn{
-		Lead: pod, Request: refusal.Request, Planner: refusal.Planner, Doubted: refusal.Doubted, FromNodes: refusal.Reason.FromNodes,
+		Lead: pod, Request: refusal.Request, Planner: refusal.Planner, Doubted: refusal.Doubted, NoRoom: refusal.Reason.FromNodes || refusal.Reason.Kind == model.QueueFull,
 	})
 	switch {
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,12 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
+
+// lease is for how long room is reserved for a job that has no turn: its queue may be closed, or no plugin may reserve room any more. A holder has one
+// every half minute.
+const lease = 2 * time.Minute
 
 // Holds are the jobs for which room is kept until pods have ended that nobody evicts.
 type Holds struct{ k *Keeper }
@@ -25,7 +31,7 @@ type Holds struct{ k *Keeper }
 //
 // Nobody of another profile is kept from the room: to be told of it would be a write to the API server for each pod.
 func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead) {
-	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a)}
+	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a), seen: s.k.clock.Now()}
 	placed := map[types.UID]bool{}
 	nominations := make([]model.Nomination, len(a.Placements))
 	for i, p := range a.Placements {
@@ -113,20 +119,6 @@ func (s Holds) Has(key model.JobKey) bool {
 	return ok && w.held
 }
 
-// Blocked reports whether pods that were there when room was reserved for a job have not ended.
-func (s Holds) Blocked(key model.JobKey) bool {
-	w, ok := s.k.waits.get(key)
-	if !ok || !w.held {
-		return false
-	}
-	for uid, node := range w.pods {
-		if s.there(uid, node) {
-			return true
-		}
-	}
-	return false
-}
-
 // Fill notes that pods use reserved room on some nodes, which the holder waits for too. Those of them that come before the holder it is not to wait for: then
 // the room is no longer what was reserved.
 func (s Holds) Fill(holder model.JobKey, placements []gang.Placement, before bool) {
@@ -147,13 +139,21 @@ func (s Holds) Fill(holder model.JobKey, placements []gang.Placement, before boo
 	}
 }
 
+// KeptFrom are the tasks for which room is kept from a job: all but those for which it is reserved and that are the job's own.
+func (s Holds) KeptFrom(key model.JobKey) []*model.Task {
+	return slices.DeleteFunc(s.k.state.Nominated(), func(t *model.Task) bool { return t.Reserved && t.Job == key })
+}
+
+// LeaversBeside are the pods that other holders than a job wait for.
+func (s Holds) LeaversBeside(key model.JobKey) []types.UID { return s.k.waits.leaversBeside(key) }
+
 // Outlook is what is known of pods that end, but for those of a job.
 func (s Holds) Outlook(except model.JobKey, declared bool) gang.Outlook {
 	now, jobs := s.k.clock.Now(), map[model.JobKey]*model.Job{}
 	return gang.Outlook{Now: now, Leaver: func(pod *corev1.Pod) gang.Leaver {
 		t := s.k.state.Task(pod.UID)
 		if t == nil {
-			return gang.Leaver{Ending: model.EndingOf(pod, nil, declared, now)}
+			return gang.Leaver{Ending: model.EndingOf(pod, nil, declared, now), Request: resource.OfPod(pod)}
 		}
 		if t.Job == except {
 			return gang.Leaver{}
@@ -163,7 +163,7 @@ func (s Holds) Outlook(except model.JobKey, declared bool) gang.Outlook {
 			job = s.k.state.Summary(t.Job)
 			jobs[t.Job] = job
 		}
-		l := gang.Leaver{Ending: model.EndingOf(t.Pod, job, declared, now)}
+		l := gang.Leaver{Ending: model.EndingOf(t.Pod, job, declared, now), Request: t.Request}
 		if job != nil && t.Status != model.Releasing {
 			// What terminates does not count for its queue any more.
 			l.Queue, l.Charge = job.Queue, t.Charge
@@ -178,8 +178,13 @@ func (s Holds) there(uid types.UID, node string) bool {
 	return err == nil && onNode(info, uid)
 }
 
-// inTheWay counts the pods that a holder waits for. Once a node is gone or shut, it waits for none.
+// inTheWay counts the pods that a holder waits for. Once a node is gone or shut, or a task has been replaced by another one, it waits for none.
 func (s Holds) inTheWay(w wait) (left int, until time.Time) {
+	for _, uid := range w.members {
+		if t := s.k.state.Task(uid); t == nil || !t.Reserved {
+			return 0, w.until
+		}
+	}
 	for _, name := range w.nodes {
 		if info, err := s.k.profile.SnapshotSharedLister().NodeInfos().Get(name); err != nil || info.Node().Spec.Unschedulable {
 			return 0, w.until
@@ -193,6 +198,28 @@ func (s Holds) inTheWay(w wait) (left int, until time.Time) {
 		}
 	}
 	return left, w.until
+}
+
+// see notes that a job has a turn.
+func (w *waits) see(key model.JobKey, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if found, ok := w.of[key]; ok {
+		found.seen = now
+		w.of[key] = found
+	}
+}
+
+// leaversBeside are the pods that other holders than a job wait for.
+func (w *waits) leaversBeside(key model.JobKey) (uids []types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for other, found := range w.of {
+		if found.held && other != key {
+			uids = slices.AppendSeq(slices.AppendSeq(uids, maps.Keys(found.pods)), maps.Keys(found.fillers))
+		}
+	}
+	return uids
 }
 
 // put replaces what a job waits for.

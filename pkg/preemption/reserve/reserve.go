@@ -189,7 +189,8 @@ func (k *Keeper) expire(ctx context.Context) {
 		if adopted {
 			k.expireAdopted()
 		}
-		for _, key := range k.waits.overdue(k.clock.Now().Add(-k.timeout)) {
+		now := k.clock.Now()
+		for _, key := range k.waits.overdue(now.Add(-k.timeout), now) {
 			k.Abandon(key)
 		}
 	}

@@ -33,8 +33,9 @@ type wait struct {
 	fillers map[types.UID]string
 	// nodes are those on which room is reserved.
 	nodes []string
-	// told says for people when that is.
+	// told says for people when that is. Seen is when the job last had a turn.
 	told string
+	seen time.Time
 }
 
 // waits are the jobs for which room is kept. No method calls out with the lock held.
@@ -109,12 +110,12 @@ func (w *waits) end(key model.JobKey) {
 }
 
 // overdue returns the jobs whose victims should have been gone by a time. A job that gets turns has found out by then.
-func (w *waits) overdue(by time.Time) []model.JobKey {
+func (w *waits) overdue(by, now time.Time) []model.JobKey {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var keys []model.JobKey
 	for key, found := range w.of {
-		if !found.held && !found.until.After(by) {
+		if !found.held && !found.until.After(by) || found.held && now.Sub(found.seen) > lease {
 			keys = append(keys, key)
 		}
 	}
@@ -188,6 +189,7 @@ func (k *Keeper) Awaited(job *model.Job) (left int, until time.Time) {
 		k.adopt(job, now)
 		w, _ = k.waits.get(job.Key)
 	case w.held:
+		k.waits.see(job.Key, now)
 		return k.Holds.inTheWay(w)
 	}
 	if now.Before(w.until) {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,11 +25,12 @@ import (
 const (
 	// aheadPause is how long a job is passed over that would not fit however many pods end.
 	aheadPause = 5 * time.Minute
-	// lookAgain is after how long a holder has a turn though there cannot be room for it yet: others than its leavers may be in its way by now.
-	lookAgain = 30 * time.Second
 	// punctual is how much later than told a job may start, for the time that a turn takes.
 	punctual = time.Second
 )
+
+// LookAgain is after how long a holder has a turn though there cannot be room for it yet: others than its leavers may be in its way by now.
+const LookAgain = 30 * time.Second
 
 // ReservationResult is what becomes of reserved room.
 type ReservationResult string
@@ -49,8 +51,11 @@ type holders struct {
 	cfg *Config
 	of  map[model.JobKey]*holder
 	// sought is the job that may become one, and next the first time at which there may be another; zero: none is known of.
-	sought     model.JobKey
-	next       time.Time
+	sought model.JobKey
+	next   time.Time
+	// letIn is the job that was last let in for this.
+	letIn      model.JobKey
+	jobs       map[model.JobKey]*waiting
 	lots       *lots
 	admissions *admissions
 	// job returns a job as it is now, with its tasks, or nil.
@@ -66,6 +71,8 @@ type holder struct {
 	// need is what the holder takes of its queue, leavers are the pods of the queue that give back to it by then.
 	need    resource.Vector
 	leavers []types.UID
+	// original are the pods that were in its way when it became a holder.
+	original []types.UID
 }
 
 // patience is since when nodes have refused a job, and how it may come to reserved room.
@@ -78,8 +85,8 @@ type patience struct {
 	runs uint8
 }
 
-func newHolders(cfg *Config, lots *lots, admissions *admissions, job func(model.JobKey) *model.Job) *holders {
-	return &holders{cfg: cfg, of: map[model.JobKey]*holder{}, lots: lots, admissions: admissions, job: job}
+func newHolders(cfg *Config, s *waitlist) *holders {
+	return &holders{cfg: cfg, of: map[model.JobKey]*holder{}, jobs: s.jobs, lots: s.lots, admissions: &s.admissions, job: s.job}
 }
 
 // reset forgets all.
@@ -95,7 +102,7 @@ func (s *holders) expect(at time.Time) {
 	}
 }
 
-// refused takes in that nodes refuse a job, or that it is not let in.
+// refused takes in that nodes or its queue have no room for a job, or that it is not let in.
 func (s *holders) refused(w *waiting) {
 	if !w.refusedFrom.IsZero() {
 		return
@@ -116,6 +123,10 @@ func (w *waiting) since() time.Time {
 
 // follow takes in a job that changed; nil when it is gone.
 func (s *holders) follow(key model.JobKey, job *model.Job) {
+	if key == s.letIn && (job == nil || job.Started() || !job.LetIn()) {
+		s.letIn = model.JobKey{}
+		s.expect(s.cfg.Clock.Now())
+	}
 	h := s.of[key]
 	switch {
 	case h == nil || job != nil && job.Counts.Nominated > 0:
@@ -185,6 +196,7 @@ func (s *holders) seek() time.Duration {
 		s.lots.backlog.wake(first.lot, true)
 	} else {
 		// Its pods may be created once it is let in; if so, it comes back to this when nodes refuse it.
+		s.letIn = first.job.Key
 		s.lots.leave(first)
 		s.admissions.letIn(first)
 		s.cfg.Policies.Entered(first.job.Job)
@@ -205,15 +217,27 @@ func (s *holders) firstCandidate(r *policy.Reservation, now time.Time) (first *w
 			first = w
 		}
 	}
-	for l := range s.lots.backlog.aside[parked] {
-		if !l.key.guest && !l.resting() {
-			consider(l.best())
+	for _, aside := range []lotSet{s.lots.backlog.aside[parked], s.lots.backlog.aside[held]} {
+		for l := range aside {
+			if !l.key.guest && !l.resting() {
+				consider(l.best())
+			}
 		}
+	}
+	if s.awaits() {
+		return first
 	}
 	for _, a := range s.admissions.applying {
 		consider(a.jobs.Top().waiting)
 	}
 	return first
+}
+
+// awaits reports whether a job was let in to hold and does not yet. What it was promised keeps others out: nobody else is let in before it holds or gives
+// its admission back.
+func (s *holders) awaits() bool {
+	w := s.jobs[s.letIn]
+	return w != nil && w.job.LetIn() && !w.job.Started() && s.of[s.letIn] == nil
 }
 
 // wait is how long until another job may hold.
@@ -229,12 +253,12 @@ func (s *holders) wait(now time.Time) time.Duration {
 func (s *holders) mayHold(w *waiting) bool {
 	job := w.job.Job
 	switch {
-	case job.Started(), job.Counts.Nominated > 0, job.NeverFits, job.Need().BestEffort():
+	case job.Started(), job.Counts.Nominated > 0, job.NeverFits:
 		return false
 	case w.applied != nil:
-		return s.cfg.Policies.AdmitHolder(s.admissions.world(), w.job)
+		return !job.Claim().IsZero() && s.cfg.Policies.AdmitHolder(s.admissions.world(), w.job)
 	}
-	return job.LetIn() && job.Counts.Placeable() >= job.Requirement().Tasks
+	return job.LetIn() && !job.Need().BestEffort() && job.Counts.Placeable() >= job.Requirement().Tasks
 }
 
 // compareCandidates is negative when a comes before b: it lost members, or has the higher priority, the earlier deadline, or has waited for longer.
@@ -309,11 +333,20 @@ func (s *holders) passes(w *waiting, job *model.Job) []Pass {
 		if key == job.Key {
 			continue
 		}
-		if by := r.Passage(h.Reserved, passer, now); by != policy.NoPassage {
+		by := r.Passage(h.Reserved, passer, now)
+		if by != policy.NoPassage && (by != policy.Shortly || s.blocked(h)) {
 			passes = append(passes, Pass{Holder: key, By: by})
 		}
 	}
 	return passes
+}
+
+// blocked reports whether a pod that was in the way when the holder became one still is.
+func (s *holders) blocked(h *holder) bool { return slices.ContainsFunc(h.original, s.holdsNode) }
+
+func (s *holders) holdsNode(uid types.UID) bool {
+	t := s.cfg.State.Task(uid)
+	return t != nil && t.Status.HoldsNode()
 }
 
 // attemptAhead says what a turn that is about to be refused may do about reserved room.
@@ -325,7 +358,7 @@ func (d *Dispatcher) attemptAhead(a *Attempt) {
 	}
 	a.Declared = r.Declared()
 	if h == nil {
-		a.Reserves = !d.turn.borrowing && d.turn.limit == (model.Reason{}) && d.waits.holders.seeks(a.Job)
+		a.Reserves = !d.turn.borrowing && d.waits.holders.seeks(a.Job)
 		return
 	}
 	// It has others evicted, and is planned anew, as if no room were reserved for it.
@@ -340,15 +373,20 @@ func (d *Dispatcher) attemptAhead(a *Attempt) {
 	}
 }
 
-// rests reports whether a job holds, has had a turn just now, and cannot start before it has another one.
-func (s *holders) rests(key model.JobKey) bool {
+// looks reports whether a job is to have a turn though it cannot start yet: so that room is reserved for it, or to look after that.
+func (s *holders) looks(job *model.Job) bool { return s.due(job.Key) || s.seeks(job) }
+
+// rests reports whether a job holds and has had a turn just now. Due: whether it holds and is to have one.
+func (s *holders) rests(key model.JobKey) bool { return s.of[key] != nil && !s.due(key) }
+
+func (s *holders) due(key model.JobKey) bool {
 	h := s.of[key]
-	return h != nil && s.cfg.Clock.Since(h.looked) < lookAgain
+	return h != nil && s.cfg.Clock.Since(h.looked) >= LookAgain
 }
 
 // appointment is when a holder has its next turn at the latest.
 func (h *holder) appointment(now time.Time) time.Time {
-	again := h.looked.Add(lookAgain)
+	again := h.looked.Add(LookAgain)
 	if h.Start.After(now) {
 		again = Earliest(again, h.Start)
 	}
@@ -358,7 +396,7 @@ func (h *holder) appointment(now time.Time) time.Time {
 // keeps says that a queue keeps for a holder what a job needs, which may not pass that one; the zero Reason when it does not.
 func (s *holders) keeps(w *waiting, borrowing bool) model.Reason {
 	job := w.job.Job
-	kept := s.keptOf(job)
+	holder, kept := s.keptOf(job)
 	if kept.IsZero() {
 		return model.Reason{}
 	}
@@ -368,7 +406,8 @@ func (s *holders) keeps(w *waiting, borrowing bool) model.Reason {
 	if policies.Allows(policies.Book().Queue(job.Queue), job.OwnHalf(), all, borrowing) {
 		return model.Reason{}
 	}
-	if full := s.job(job.Key); full == nil || len(s.passes(w, full)) > 0 {
+	full := s.job(job.Key)
+	if full == nil || slices.ContainsFunc(s.passes(w, full), func(p Pass) bool { return p.Holder == holder }) {
 		return model.Reason{}
 	}
 	return model.Reason{Kind: model.QueueFull, Subject: job.Queue, Message: fmt.Sprintf("queue %q keeps what it may hold for a job that has waited for longer, and for which room is reserved", job.Queue)}
@@ -386,9 +425,12 @@ func (s *holders) hold(job *model.Job, room Room) {
 	now := s.cfg.Clock.Now()
 	h := &holder{since: now, need: job.Need()}
 	if before := s.of[job.Key]; before != nil {
-		h.since, h.first = before.since, before.first
-	} else if s.cfg.Recorder.Reservation(ReservationMade); room.Bound {
-		h.first = room.Start
+		h.since, h.first, h.original = before.since, before.first, before.original
+	} else {
+		s.cfg.Recorder.Reservation(ReservationMade)
+		if h.original = room.Leavers; room.Bound {
+			h.first = room.Start
+		}
 	}
 	var back resource.Vector
 	for _, uid := range room.Leavers {
@@ -405,11 +447,11 @@ func (s *holders) hold(job *model.Job, room Room) {
 		Holder: job, Queue: s.queuePriority(job.Queue), Start: room.Start, Bound: room.Bound,
 		Borrows: !s.cfg.Policies.DueFor(job.Queue, h.need, back),
 	}
-	s.of[job.Key] = h
+	s.of[job.Key], s.sought = h, model.JobKey{}
 }
 
 // keptOf is what a job's queue keeps for a holder that would not have it once the pods have ended that give back to the queue.
-func (s *holders) keptOf(job *model.Job) resource.Vector {
+func (s *holders) keptOf(job *model.Job) (of model.JobKey, kept resource.Vector) {
 	for key, h := range s.of {
 		if h.Holder.Queue != job.Queue || key == job.Key {
 			continue
@@ -423,9 +465,9 @@ func (s *holders) keptOf(job *model.Job) resource.Vector {
 		for i := range kept {
 			kept[i].Value = max(0, kept[i].Value)
 		}
-		return kept
+		return key, kept
 	}
-	return nil
+	return model.JobKey{}, nil
 }
 
 // Reserve ends the turn that the pod leads because room is reserved for its job. Room says where and until when. The model must have been
@@ -449,8 +491,16 @@ func (d *Dispatcher) NoneAhead(lead types.UID) {
 	if d.turn == nil || d.turn.lead.UID != lead {
 		return
 	}
-	if w := d.waits.jobs[d.turn.job]; w != nil {
-		w.notAhead = d.cfg.Clock.Now().Add(aheadPause)
+	w := d.waits.jobs[d.turn.job]
+	if w == nil {
+		return
+	}
+	now := d.cfg.Clock.Now()
+	if w.notAhead = now.Add(aheadPause); w.job.Key == d.waits.holders.letIn && w.job.LetIn() {
+		d.waits.holders.letIn = model.JobKey{}
+		d.waits.holders.expect(now)
+		w.notBefore = now.Add(afterTimeout)
+		d.outbox.admit(w.job.Key, false)
 	}
 }
 

@@ -26,7 +26,7 @@ type lots struct {
 	strict   strictQueues
 	// beforeGate is the first job of a queue whose pods stand before its gate; nil when there is none.
 	beforeGate func(queue string) *waiting
-	// refused is told of a job that nodes refuse, or that is not let in.
+	// refused is told of a job for which nodes or its queue have no room.
 	refused func(*waiting)
 }
 
@@ -156,7 +156,7 @@ func (s *lots) give(l *lot, reason model.Reason) {
 		return
 	}
 	for _, w := range l.jobs.Items() {
-		if reason.FromNodes {
+		if reason.FromNodes || reason.Kind == model.QueueFull {
 			s.refused(w)
 		}
 		if changed || !w.reported.Same(reason) {

@@ -142,7 +142,7 @@ func (s *selection) try(l *lot, totals model.Totals, borrowing bool) *turn {
 		limit = s.waits.holders.keeps(w, borrowing)
 	}
 	barred, hopeless := s.prospects(l, limit, totals)
-	if (barred || hopeless && !s.waits.holders.seeks(w.job.Job)) && !s.maySearch(l, borrowing) {
+	if (barred || hopeless) && !s.waits.holders.looks(w.job.Job) && !s.maySearch(l, borrowing) {
 		s.putOff(l, limit, barred)
 		return nil
 	}
@@ -199,12 +199,13 @@ func (s *selection) beginFirst(l *lot) *turn {
 
 // putOff sets a lot aside without a turn: its queue has no room for it, or still no node has.
 func (s *selection) putOff(l *lot, limit model.Reason, barred bool) {
-	if barred {
+	h := s.waits.holders.of[l.best().job.Key]
+	if barred && h == nil {
 		s.lots.hold(l, limit)
-		return
+	} else {
+		s.lots.park(l, l.reason, false)
 	}
-	s.lots.park(l, l.reason, false)
-	if h := s.waits.holders.of[l.best().job.Key]; h != nil {
+	if h != nil {
 		l.notBefore = h.appointment(s.cfg.Clock.Now())
 		s.lots.lookout.expect(l)
 	}

@@ -52,7 +52,7 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 	s.admissions = newAdmissions(cfg, outbox, lots, s.blocked)
 	s.gates = newGates(cfg, outbox, lots)
 	s.promised = newPromised(cfg)
-	s.holders = newHolders(cfg, lots, &s.admissions, s.job)
+	s.holders = newHolders(cfg, s)
 	lots.beforeGate, lots.refused = s.gates.firstOf, s.holders.refused
 	return s
 }
