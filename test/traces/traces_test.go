@@ -51,6 +51,7 @@ func TestScenariosAreWhatTheyWereSaidToBe(t *testing.T) {
 		"philly-scale.yaml":     {111549, 122045, 6212, 0.56},
 		"lingjun.yaml":          {2498, 13094, 2048, 0.88},
 		"lingjun-topology.yaml": {2498, 13094, 2048, 0.88},
+		"large-gangs.yaml":      {2207, 2297, 160, 0.855},
 		// Nothing of it has a duration.
 		"inflate-default.yaml": {10829, 10829, 6212, 0},
 	}
