@@ -162,6 +162,25 @@ func (f *deviceProfile) RunFilterPlugins(ctx context.Context, state fwk.CycleSta
 	return f.Framework.RunFilterPlugins(ctx, state, pod, node)
 }
 
+// RunReservePluginsReserve implements framework.Framework. A pod that is being bound has allocated a claim, and the plan's pod shares it: that one's
+// Unreserve would take the allocation for its own, and have the scheduler forget it for good. So the plan's pod is made one of those that share it.
+func (f *deviceProfile) RunReservePluginsReserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	for _, c := range f.allocated(pod) {
+		if err := f.SharedDRAManager().ResourceClaims().SignalClaimPendingAllocation(c.UID, c); err != nil {
+			return fwk.AsStatus(fmt.Errorf("sharing the allocation of claim %s/%s: %w", c.Namespace, c.Name, err)).WithPlugin(dynamicresources.Name)
+		}
+	}
+	return f.Framework.RunReservePluginsReserve(ctx, state, pod, node)
+}
+
+// allocated are the claims of a pod that have devices.
+func (f *deviceProfile) allocated(pod *corev1.Pod) []*resourcev1.ResourceClaim {
+	if len(pod.Spec.ResourceClaims) == 0 || f.SharedDRAManager() == nil {
+		return nil
+	}
+	return slices.DeleteFunc(claimsOf(f.SharedDRAManager().ResourceClaims(), pod), func(c *resourcev1.ResourceClaim) bool { return c.Status.Allocation == nil })
+}
+
 // refresh has DynamicResources take the moved pods into account. Several nodes may be looked at by one state at a time.
 func (f *deviceProfile) refresh(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, m *moved) *fwk.Status {
 	m.refreshing.Lock()
@@ -261,21 +280,21 @@ func (v *claimView) show(pod *corev1.Pod, m *moved) {
 		if planned.UID == pod.UID {
 			continue
 		}
-		for _, c := range v.claimsOf(planned) {
+		for _, c := range claimsOf(v, planned) {
 			others.Insert(c.UID)
 			v.taken = v.pending(v.taken, c)
 		}
 	}
 	// What the pod shares with others that are planned it can have no part in yet, as in upstream. What it names and has devices is its own to use.
 	seen := sets.New[types.UID]()
-	for _, c := range v.claimsOf(pod) {
+	for _, c := range claimsOf(v, pod) {
 		if seen.Insert(c.UID); !others.Has(c.UID) {
 			v.planned.Insert(c.UID)
 			v.free = v.pending(v.free, c)
 		}
 	}
 	for _, gone := range m.removed {
-		for _, c := range v.claimsOf(gone) {
+		for _, c := range claimsOf(v, gone) {
 			if !seen.Has(c.UID) && freed(c, m) {
 				seen.Insert(c.UID)
 				v.free = append(v.free, c.Status.Allocation)
@@ -283,7 +302,7 @@ func (v *claimView) show(pod *corev1.Pod, m *moved) {
 		}
 	}
 	for _, back := range m.returned {
-		for _, c := range v.claimsOf(back) {
+		for _, c := range claimsOf(v, back) {
 			if c.Status.Allocation != nil && !freed(c, m) {
 				v.taken = append(v.taken, c.Status.Allocation)
 			}
@@ -292,9 +311,9 @@ func (v *claimView) show(pod *corev1.Pod, m *moved) {
 }
 
 // claimsOf are the claims of a pod that exist.
-func (v *claimView) claimsOf(pod *corev1.Pod) (claims []*resourcev1.ResourceClaim) {
+func claimsOf(tracker fwk.ResourceClaimTracker, pod *corev1.Pod) (claims []*resourcev1.ResourceClaim) {
 	for _, name := range model.ClaimsOf(pod) {
-		if c, err := v.Get(pod.Namespace, name); err == nil {
+		if c, err := tracker.Get(pod.Namespace, name); err == nil {
 			claims = append(claims, c)
 		}
 	}

@@ -69,7 +69,7 @@ func holding(name, node string, claim *resourcev1.ResourceClaim) *corev1.Pod {
 
 func claimFor(pod string, count int64) *resourcev1.ResourceClaim {
 	return &resourcev1.ResourceClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "team", UID: types.UID("claim-" + pod)},
+		ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "team", UID: types.UID("claim-" + pod), ResourceVersion: "1"},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 			Name: "one", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count},
 		}}}},
@@ -475,4 +475,58 @@ func TestAProfileThatIsMadeAnewSeesDevices(t *testing.T) {
 			t.Fatal(status.Message())
 		}
 	}
+}
+
+// TestAPlanLeavesClaimsAloneThatAreBeingBound: a pod is being bound, and has just written its claim, when another one is planned that shares the claim.
+func TestAPlanLeavesClaimsAloneThatAreBeingBound(t *testing.T) {
+	d := newDeviceTest(t)
+	claims := d.profile.SharedDRAManager().ResourceClaims()
+	fits := func(f framework.Framework, pod *corev1.Pod) fwk.CycleState {
+		t.Helper()
+		state := framework.NewCycleState()
+		if _, status, _ := f.RunPreFilterPlugins(t.Context(), state, pod); !status.IsSuccess() {
+			t.Fatal(status.Message())
+		}
+		if status := f.RunFilterPlugins(t.Context(), state, pod, d.on(t, "a")); !status.IsSuccess() {
+			t.Fatal(status.Message())
+		}
+		return state
+	}
+	bound := d.waiting[0]
+	if status := d.profile.Framework.RunReservePluginsReserve(t.Context(), fits(d.profile.Framework, bound), bound, "a"); !status.IsSuccess() {
+		t.Fatal(status.Message())
+	}
+	written, err := claims.Get(bound.Namespace, bound.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written = written.DeepCopy()
+	written.Status.Allocation, written.ResourceVersion = claims.GetPendingAllocation(written.UID), "2"
+	if err := claims.AssumeClaimAfterAPICall(written); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, pending bool) {
+		t.Helper()
+		if known, err := claims.Get(bound.Namespace, bound.Name); err != nil || known.Status.Allocation == nil {
+			t.Errorf("%s the claim's allocation is forgotten (%v)", when, err)
+		}
+		if got := claims.GetPendingAllocation(written.UID) != nil; got != pending {
+			t.Errorf("%s its allocation is being written: %t, want %t", when, got, pending)
+		}
+	}
+
+	other := holding("other", "", written)
+	plan := func() {
+		t.Helper()
+		state := fits(d.profile, other)
+		if status := d.profile.RunReservePluginsReserve(t.Context(), state, other, "a"); !status.IsSuccess() {
+			t.Fatal(status.Message())
+		}
+		d.profile.RunReservePluginsUnreserve(t.Context(), state, other, "a")
+	}
+	plan()
+	check("after the plan", true)
+	claims.MaybeRemoveClaimPendingAllocation(written.UID, true)
+	plan()
+	check("after the binding, and another plan,", false)
 }
