@@ -27,12 +27,8 @@ import (
 // mostPlansAhead is for how many times a job is planned at most: the earliest by the count, one between it and the last, and the last.
 const mostPlansAhead = 3
 
-// Outlook is what is known of pods that end.
-type Outlook struct {
-	Now time.Time
-	// Leaver tells of a pod that runs when it is expected to have left its node, and what its queue gets back then.
-	Leaver func(*corev1.Pod) Leaver
-}
+// Outlook tells when a pod is expected to end, and what is free then.
+type Outlook func(*corev1.Pod) Leaver
 
 // Leaver is a pod that ends, what its node gets back, and what its queue does. Of a pod that is nobody's task no queue gets anything.
 type Leaver struct {
@@ -200,7 +196,7 @@ func (d *demand) admits(n *corev1.Node) bool {
 // prospect is a node and what becomes of it.
 type prospect struct {
 	info fwk.NodeInfo
-	// kept is what room is kept for on it.
+	// kept is the room on the node that is kept for other jobs.
 	kept resource.Vector
 	// leavers are its pods that end, the first first.
 	leavers []*leaver
@@ -208,7 +204,7 @@ type prospect struct {
 	admits []bool
 }
 
-// idle is what is idle of a resource once the pods have ended that have by a time. A resource that the node does not have is not.
+// idle is how much of a resource the node has left at a time, when the pods that end before are gone. A node has nothing of what it does not list.
 func (n *prospect) idle(name corev1.ResourceName, at time.Time) int64 {
 	allocatable, requested := node.Amounts(n.info, name)
 	left := allocatable - requested - n.kept.Get(name)
@@ -235,13 +231,13 @@ func (n *prospect) places(demand int, request resource.Vector, most int, at time
 	return int(places)
 }
 
-// forecast is what the nodes will be like.
+// forecast predicts how much room the nodes, and the job's queue, have at times to come.
 type forecast struct {
 	nodes   []prospect
 	demands []demand
 	// need is how many tasks the turn needs.
 	need int
-	// leavers are all pods that end, the first first. Budget is what the job's queue may take now, all what the job takes.
+	// leavers are the pods of all nodes that end, sorted by when. Budget is what the job's queue may take now. The job takes all.
 	leavers []*leaver
 	budget  func() Budget
 	all     resource.Vector
@@ -264,7 +260,7 @@ func newForecast(r Request, nodes []fwk.NodeInfo, o Outlook) *forecast {
 			useful = useful || n.admits[i]
 		}
 		for _, pod := range info.GetPods() {
-			if l := o.Leaver(pod.GetPod()); !l.At.IsZero() {
+			if l := o(pod.GetPod()); !l.At.IsZero() {
 				n.leavers = append(n.leavers, &leaver{pod: pod, Leaver: l, node: info.Node().Name})
 			}
 		}
@@ -282,7 +278,7 @@ func compareLeavers(a, b *leaver) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.pod.GetPod().UID, b.pod.GetPod().UID))
 }
 
-// budgetBy is what the job's queue may take by a time.
+// budgetBy is what the job's queue may take at a time, when the pods that end before have given back what they hold.
 func (f *forecast) budgetBy(at time.Time) Budget {
 	b := f.budget()
 	for _, l := range f.leavers {
@@ -463,13 +459,6 @@ func (a *Ahead) wait(leavers []*leaver, at time.Time, short func(by time.Time) b
 // add has the plan wait for a leaver.
 func (a *Ahead) add(l *leaver) {
 	a.Leavers[l.pod.GetPod().UID] = l.node
-	a.Start = latest(a.Start, l.At)
+	a.Start = model.Later(a.Start, l.At)
 	a.Sure, a.Guessed = a.Sure && l.Sure, a.Guessed || l.Guessed
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

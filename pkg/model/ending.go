@@ -16,7 +16,7 @@ const ExpectedRuntimeAnnotation = "caldera.dev/expected-runtime"
 const (
 	// mostRuntime is the longest time that is believed of a pod.
 	mostRuntime = 8760 * time.Hour
-	// leastGuess is how long a pod of which nothing is known is supposed to run on at least.
+	// leastGuess is the least time that a pod is expected to run on if nothing is known of it.
 	leastGuess = time.Minute
 )
 
@@ -84,11 +84,11 @@ type Ending struct {
 	Sure, Guessed bool
 }
 
-// EndingOf is when a pod of a job is expected to have left its node. The job may be nil. Of a pod of which nothing is known, or which runs
-// for longer than was said, it is supposed that half of its time is over.
+// EndingOf says when a pod is expected to leave its node. The job is the pod's own; it may be nil. If nothing is known of the pod, or it has run for longer
+// than was said, it is expected to run for as long again.
 func EndingOf(pod *corev1.Pod, job *Job, declared bool, now time.Time) Ending {
 	if pod.DeletionTimestamp != nil {
-		return Ending{At: later(pod.DeletionTimestamp.Time, now), Sure: true}
+		return Ending{At: Later(pod.DeletionTimestamp.Time, now), Sure: true}
 	}
 	began := now
 	if pod.Status.StartTime != nil && pod.Status.StartTime.Time.Before(now) {
@@ -104,7 +104,8 @@ func EndingOf(pod *corev1.Pod, job *Job, declared bool, now time.Time) Ending {
 	return Ending{At: now.Add(max(leastGuess, now.Sub(began))), Guessed: true}
 }
 
-func later(a, b time.Time) time.Time {
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

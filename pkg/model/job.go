@@ -41,8 +41,9 @@ type Group struct {
 	WaitingTime time.Duration
 	// ExpectedRuntime is how long each pod is expected to run, as far as the PodGroup says so; zero when it does not.
 	ExpectedRuntime time.Duration
-	// Unschedulable is since when the PodGroup's condition of that name is true; zero when it is not.
-	Unschedulable time.Time
+	// WithoutRoom is since when the PodGroup says that there is no room for it; zero when it does not. Held: it says that room is reserved for it.
+	WithoutRoom time.Time
+	Held        bool
 	// Terms are how long the gang may be broken, as far as the PodGroup says so.
 	Terms Terms
 	// Problem says what is wrong with the PodGroup's annotations and what to change; empty when nothing is.

@@ -165,6 +165,10 @@ func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
 			[2]string{bind, bind + "  pluginConfig: [{name: BatchQueue, args: {actions: [allocate, reclaim]}}]\n"},
 			[]string{`action reclaim evicts, and plugin Reclaim, which does that, is not enabled: list it at multiPoint, before Gang, or leave the action out`},
 		},
+		"room is to be reserved, and nobody does that": {
+			[2]string{bind, bind + "  pluginConfig: [{name: BatchQueue, args: {actions: [allocate], tiers: [{plugins: [{name: gang}, {name: reservation}]}]}}]\n"},
+			[]string{`the tiers have reservation, and plugin Reclaim, which reserves room, is not enabled: list it at multiPoint, before Gang, or take reservation out of the tiers`},
+		},
 		"Reclaim comes too late": {
 			[2]string{postFilter, "    postFilter:\n      enabled: [{name: Gang}, {name: Reclaim}]\n"},
 			[]string{`profile "batch": plugin Gang must be the first at postFilter, behind Reclaim if that is enabled, where the order is [Gang `, `: list them so at postFilter and at multiPoint`},

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -48,6 +49,37 @@ const (
 
 // Declared reports whether what is said of how long pods run is believed.
 func (r *Reservation) Declared() bool { return r.Trust == arguments.Declared }
+
+// Candidate is a job that may hold next.
+type Candidate struct {
+	*Ranked
+	// Queue is the priority of its queue.
+	Queue int32
+	// Lost: it has lost members. Due: its queue would be due what it needs, were nobody else in it.
+	Lost, Due bool
+	// Since is since when it has waited.
+	Since time.Time
+}
+
+// Compare is negative when c holds before o. First are jobs that lost members, then those within their queue's due. Then the priorities of queues and of jobs
+// decide, the deadlines of sla, and who has waited for longer. No two are equal.
+func (c Candidate) Compare(o Candidate) int {
+	return cmp.Or(
+		compareFlags(c.Lost, o.Lost), compareFlags(c.Due, o.Due), cmp.Compare(o.Queue, c.Queue), cmp.Compare(o.Priority, c.Priority),
+		sla{}.CompareJobs(c.Ranked, o.Ranked), c.Since.Compare(o.Since), cmp.Compare(c.UID, o.UID),
+	)
+}
+
+// compareFlags has what is so first.
+func compareFlags(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
 
 // Passer is a job that may use reserved room.
 type Passer struct {

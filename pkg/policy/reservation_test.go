@@ -4,8 +4,12 @@
 package policy_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
@@ -45,4 +49,42 @@ func TestWhoMayUseReservedRoom(t *testing.T) {
 			t.Errorf("%s: it passes by %d, want %d", name, got, c.want)
 		}
 	}
+}
+
+// TestWhoHoldsFirst has candidates in their order, and checks that random ones have one: whoever comes before somebody comes before all that he does.
+func TestWhoHoldsFirst(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time {
+		if minutes == 0 {
+			return time.Time{}
+		}
+		return time.Date(2026, 1, 5, 10, minutes, 0, 0, time.UTC)
+	}
+	candidate := func(uid string, priority int32, deadline int) policy.Candidate {
+		return policy.Candidate{Ranked: &policy.Ranked{Job: &model.Job{UID: types.UID(uid), Priority: priority}, Deadline: at(deadline)}, Due: true, Since: at(30)}
+	}
+	lost, urgent := candidate("lost", 0, 0), candidate("urgent queue", 0, 0)
+	lost.Lost, lost.Due, urgent.Queue = true, false, 1
+	early, borrows := candidate("early", 1, 0), candidate("borrows", 9, 1)
+	early.Since, borrows.Due = at(20), false
+	want := []policy.Candidate{lost, urgent, candidate("important", 2, 0), candidate("first deadline", 1, 40), candidate("deadline", 1, 50), early, candidate("a", 1, 0), candidate("b", 1, 0), borrows}
+	for i, a := range want {
+		for k, b := range want {
+			if got, order := a.Compare(b), cmp.Compare(i, k); got != order {
+				t.Errorf("%s before %s: %d, want %d", a.UID, b.UID, got, order)
+			}
+		}
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		draw := func(uid string) policy.Candidate {
+			c := candidate(uid, rapid.Int32Range(0, 1).Draw(r, "priority"), rapid.IntRange(0, 2).Draw(r, "deadline"))
+			c.Queue, c.Lost, c.Due = rapid.Int32Range(0, 1).Draw(r, "queue"), rapid.Bool().Draw(r, "lost"), rapid.Bool().Draw(r, "due")
+			c.Since = at(rapid.IntRange(1, 2).Draw(r, "since"))
+			return c
+		}
+		a, b, c := draw("a"), draw("b"), draw("c")
+		if a.Compare(b) != -b.Compare(a) || a.Compare(b) < 0 && b.Compare(c) < 0 && a.Compare(c) >= 0 {
+			r.Errorf("no order: %d %d %d", a.Compare(b), b.Compare(c), a.Compare(c))
+		}
+	})
 }

@@ -111,7 +111,7 @@ func (p *Preemption) Try(ctx context.Context, t Turn) (Outcome, error) {
 // beginsAnew reports whether the room that is kept for the job has not helped, or is kept no more: the next turn, which is about to come, begins anew.
 func (a *attempt) beginsAnew(may dispatch.Attempt) bool {
 	switch held := a.Keeper.Holds.Has(a.job.Key); {
-	case may.GivesUp, held && !may.Holds:
+	case held && !may.Holds:
 		a.Keeper.Abandon(a.job.Key)
 		return true
 	case held:

@@ -32,7 +32,10 @@ func volcanoGroup(g *volcano.PodGroup) *model.Group {
 	for i := range g.Status.Conditions {
 		c := &g.Status.Conditions[i]
 		if c.Type == volcano.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
-			group.Unschedulable = c.LastTransitionTime.Time
+			switch kind := model.ReasonKind(c.Reason); kind {
+			case model.NotEnoughResources, model.NotAdmitted, model.QueueFull, model.RoomReserved:
+				group.WithoutRoom, group.Held = c.LastTransitionTime.Time, kind == model.RoomReserved
+			}
 		}
 		if c.Type == volcano.PodGroupScheduled {
 			group.Start = model.ParseStart(c.Message)

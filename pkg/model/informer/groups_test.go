@@ -359,3 +359,26 @@ func TestGroupsGivesUpWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// TestSinceWhenAGroupIsWithoutRoom: what the scheduler before this one has written says how long the job has waited for room already.
+func TestSinceWhenAGroupIsWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[model.ReasonKind]struct{ waits, held bool }{
+		model.NotEnoughResources: {waits: true},
+		model.NotAdmitted:        {waits: true},
+		model.QueueFull:          {waits: true},
+		model.RoomReserved:       {waits: true, held: true},
+		model.NotEnoughTasks:     {},
+		model.QueueClosed:        {},
+	} {
+		for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
+			g := informer.VolcanoGroup(&volcano.PodGroup{Status: volcano.PodGroupStatus{Conditions: []volcano.PodGroupCondition{
+				{Type: volcano.PodGroupUnschedulableType, Status: status, Reason: string(reason), LastTransitionTime: created},
+			}}})
+			is := status == corev1.ConditionTrue
+			if got := g.WithoutRoom.Equal(created.Time); got != (want.waits && is) || g.Held != (want.held && is) {
+				t.Errorf("%s, %s: waits %t, held %t", reason, status, got, g.Held)
+			}
+		}
+	}
+}

@@ -19,10 +19,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// lease is for how long room is reserved for a job that has no turn: its queue may be closed, or no plugin may reserve room any more. A holder has one
-// every half minute.
-const lease = 2 * time.Minute
-
 // Holds are the jobs for which room is kept until pods have ended that nobody evicts.
 type Holds struct{ k *Keeper }
 
@@ -31,7 +27,7 @@ type Holds struct{ k *Keeper }
 //
 // Nobody of another profile is kept from the room: to be told of it would be a write to the API server for each pod.
 func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead) {
-	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a), seen: s.k.clock.Now()}
+	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a)}
 	placed := map[types.UID]bool{}
 	nominations := make([]model.Nomination, len(a.Placements))
 	for i, p := range a.Placements {
@@ -147,10 +143,10 @@ func (s Holds) KeptFrom(key model.JobKey) []*model.Task {
 // LeaversBeside are the pods that other holders than a job wait for.
 func (s Holds) LeaversBeside(key model.JobKey) []types.UID { return s.k.waits.leaversBeside(key) }
 
-// Outlook is what is known of pods that end, but for those of a job.
+// Outlook tells when pods are expected to end. A job does not wait for its own.
 func (s Holds) Outlook(except model.JobKey, declared bool) gang.Outlook {
 	now, jobs := s.k.clock.Now(), map[model.JobKey]*model.Job{}
-	return gang.Outlook{Now: now, Leaver: func(pod *corev1.Pod) gang.Leaver {
+	return func(pod *corev1.Pod) gang.Leaver {
 		t := s.k.state.Task(pod.UID)
 		if t == nil {
 			return gang.Leaver{Ending: model.EndingOf(pod, nil, declared, now), Request: resource.OfPod(pod)}
@@ -169,7 +165,7 @@ func (s Holds) Outlook(except model.JobKey, declared bool) gang.Outlook {
 			l.Queue, l.Charge = job.Queue, t.Charge
 		}
 		return l
-	}}
+	}
 }
 
 // there reports whether a pod is on a node of the snapshot.
@@ -198,16 +194,6 @@ func (s Holds) inTheWay(w wait) (left int, until time.Time) {
 		}
 	}
 	return left, w.until
-}
-
-// see notes that a job has a turn.
-func (w *waits) see(key model.JobKey, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if found, ok := w.of[key]; ok {
-		found.seen = now
-		w.of[key] = found
-	}
 }
 
 // leaversBeside are the pods that other holders than a job wait for.

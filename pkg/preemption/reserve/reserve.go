@@ -189,8 +189,7 @@ func (k *Keeper) expire(ctx context.Context) {
 		if adopted {
 			k.expireAdopted()
 		}
-		now := k.clock.Now()
-		for _, key := range k.waits.overdue(now.Add(-k.timeout), now) {
+		for _, key := range k.waits.overdue(k.clock.Now().Add(-k.timeout)) {
 			k.Abandon(key)
 		}
 	}

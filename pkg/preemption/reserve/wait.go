@@ -33,9 +33,8 @@ type wait struct {
 	fillers map[types.UID]string
 	// nodes are those on which room is reserved.
 	nodes []string
-	// told says for people when that is. Seen is when the job last had a turn.
+	// told says for people when that is.
 	told string
-	seen time.Time
 }
 
 // waits are the jobs for which room is kept. No method calls out with the lock held.
@@ -59,7 +58,7 @@ func (w *waits) join(key model.JobKey, more wait) {
 		more.members = append(more.members, before.members...)
 		maps.Copy(more.pods, before.pods)
 		more.devices = append(more.devices, before.devices...)
-		more.until = later(more.until, before.until)
+		more.until = model.Later(more.until, before.until)
 	}
 	w.of[key] = more
 }
@@ -93,12 +92,8 @@ func (w *waits) devices(except model.JobKey) (devices []*resourcev1.AllocationRe
 func (w *waits) lapse(key model.JobKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch found, ok := w.of[key]; {
-	case !ok:
-	case found.held:
-		delete(w.of, key)
-	default:
-		found.pods, found.devices, found.until, found.lapsed = nil, nil, time.Time{}, true
+	if found, ok := w.of[key]; ok {
+		found.pods, found.devices, found.until, found.held, found.lapsed = nil, nil, time.Time{}, false, true
 		w.of[key] = found
 	}
 }
@@ -110,12 +105,12 @@ func (w *waits) end(key model.JobKey) {
 }
 
 // overdue returns the jobs whose victims should have been gone by a time. A job that gets turns has found out by then.
-func (w *waits) overdue(by, now time.Time) []model.JobKey {
+func (w *waits) overdue(by time.Time) []model.JobKey {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var keys []model.JobKey
 	for key, found := range w.of {
-		if !found.held && !found.until.After(by) || found.held && now.Sub(found.seen) > lease {
+		if !found.held && !found.until.After(by) {
 			keys = append(keys, key)
 		}
 	}
@@ -133,12 +128,12 @@ func (k *Keeper) wait(key model.JobKey, st gang.Statement, now time.Time) {
 	}
 	for _, v := range st.Victims {
 		w.pods[v.Task.UID] = v.Task.Node
-		w.until = later(w.until, now.Add(model.GracePeriod(v.Task.Pod)))
+		w.until = model.Later(w.until, now.Add(model.GracePeriod(v.Task.Pod)))
 	}
 	for _, l := range k.state.Leaving() {
 		if nodes[l.Node] {
 			w.pods[l.UID] = l.Node
-			w.until = later(w.until, l.Until)
+			w.until = model.Later(w.until, l.Until)
 		}
 	}
 	w.until = w.until.Add(k.timeout)
@@ -172,13 +167,6 @@ func (k *Keeper) KeptDevices(from model.JobKey) []*resourcev1.AllocationResult {
 	return k.waits.devices(from)
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // Awaited says how many pods have yet to leave for a job for which room is kept, or to give back their devices, and until when that is
 // believed. When none is left, or the time is over, and the job still does not fit, the room does not help.
 func (k *Keeper) Awaited(job *model.Job) (left int, until time.Time) {
@@ -189,7 +177,6 @@ func (k *Keeper) Awaited(job *model.Job) (left int, until time.Time) {
 		k.adopt(job, now)
 		w, _ = k.waits.get(job.Key)
 	case w.held:
-		k.waits.see(job.Key, now)
 		return k.Holds.inTheWay(w)
 	}
 	if now.Before(w.until) {

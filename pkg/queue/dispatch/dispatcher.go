@@ -58,6 +58,8 @@ type Config struct {
 	Fault func(*model.Queue, model.Reason)
 	// Release is told to have the members of a broken gang evicted. It is told again if that comes to nothing.
 	Release func(Trouble)
+	// Abandon has room given up that is reserved for a job.
+	Abandon func(model.JobKey)
 	// Tell is told of a broken gang whatever else there is to tell: see Stage.
 	Tell  func(Trouble)
 	Clock clock.WithTicker

@@ -112,8 +112,9 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 		Checks: func(string) room.Checks {
 			return room.Checks{Resources: true, Affinity: true, Taints: true, Unschedulable: true}
 		},
-		Lead:  gang.TaskOrder(noOpinion).Lead,
-		Fault: func(*model.Queue, model.Reason) {},
+		Lead:    gang.TaskOrder(noOpinion).Lead,
+		Fault:   func(*model.Queue, model.Reason) {},
+		Abandon: func(job model.JobKey) { d.t.Errorf("room of %s is given up; nobody keeps any here", job) },
 		Release: func(b dispatch.Trouble) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

@@ -4,7 +4,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -56,6 +55,7 @@ type holders struct {
 	// letIn is the job that was last let in for this.
 	letIn      model.JobKey
 	jobs       map[model.JobKey]*waiting
+	outbox     *outbox
 	lots       *lots
 	admissions *admissions
 	// job returns a job as it is now, with its tasks, or nil.
@@ -86,12 +86,14 @@ type patience struct {
 }
 
 func newHolders(cfg *Config, s *waitlist) *holders {
-	return &holders{cfg: cfg, of: map[model.JobKey]*holder{}, jobs: s.jobs, lots: s.lots, admissions: &s.admissions, job: s.job}
+	return &holders{cfg: cfg, of: map[model.JobKey]*holder{}, jobs: s.jobs, outbox: s.outbox, lots: s.lots, admissions: &s.admissions, job: s.job}
 }
 
-// reset forgets all.
+// reset has all give up.
 func (s *holders) reset() {
-	clear(s.of)
+	for key := range s.of {
+		s.bar(key)
+	}
 	s.sought, s.next = model.JobKey{}, s.cfg.Clock.Now()
 }
 
@@ -109,16 +111,24 @@ func (s *holders) refused(w *waiting) {
 	}
 	w.refusedFrom = s.cfg.Clock.Now()
 	if r := s.cfg.Policies.Reservation(); r != nil {
-		s.expect(w.since().Add(r.After))
+		s.expect(w.due(r.After))
 	}
 }
 
-// since is since when the job has waited for nodes, also under a scheduler before this one.
+// since is since when the job has waited for room, also under a scheduler before this one.
 func (w *waiting) since() time.Time {
-	if g := w.job.Group; g != nil && !g.Unschedulable.IsZero() && g.Unschedulable.Before(w.refusedFrom) {
-		return g.Unschedulable
+	if g := w.job.Group; g != nil && !g.WithoutRoom.IsZero() && g.WithoutRoom.Before(w.refusedFrom) {
+		return g.WithoutRoom
 	}
 	return w.refusedFrom
+}
+
+// due is from when on a job may hold. Who held under a scheduler before this one may at once.
+func (w *waiting) due(after time.Duration) time.Time {
+	if g := w.job.Group; g != nil && g.Held {
+		return w.notAhead
+	}
+	return model.Later(w.since().Add(after), w.notAhead)
 }
 
 // follow takes in a job that changed; nil when it is gone.
@@ -146,6 +156,31 @@ func (s *holders) drop(key model.JobKey, how ReservationResult) {
 	s.expect(s.cfg.Clock.Now())
 	// Their queue kept room for it.
 	s.lots.backlog.wakeAll(held)
+}
+
+// missingGrace is for how long a holder may lack pods: who creates one again that was deleted takes a moment for it.
+const missingGrace = 2 * time.Minute
+
+// blocked takes in that a holder cannot start whatever room it has. Pods may come again for a while, and it returns until when. Everything else, like a
+// closed queue, has the holder give up.
+func (s *holders) blocked(key model.JobKey, reason model.ReasonKind) time.Time {
+	h := s.of[key]
+	if h == nil {
+		return time.Time{}
+	}
+	if until := h.looked.Add(missingGrace); reason == model.NotEnoughTasks && until.After(s.cfg.Clock.Now()) {
+		return until
+	}
+	s.bar(key)
+	return time.Time{}
+}
+
+// bar has a job give up.
+func (s *holders) bar(key model.JobKey) {
+	if s.of[key] != nil {
+		s.drop(key, ReservationEnded)
+		s.outbox.abandon(key)
+	}
 }
 
 // hasFrom reports whether a job of a queue holds.
@@ -192,9 +227,10 @@ func (s *holders) seek() time.Duration {
 	s.sought = first.job.Key
 	// Should that come to nothing, another one is to have its turn.
 	s.expect(now.Add(searchPause))
-	if first.applied == nil {
+	switch {
+	case first.applied == nil && first.lot.stage != ready:
 		s.lots.backlog.wake(first.lot, true)
-	} else {
+	case first.applied != nil:
 		// Its pods may be created once it is let in; if so, it comes back to this when nodes refuse it.
 		s.letIn = first.job.Key
 		s.lots.leave(first)
@@ -210,18 +246,19 @@ func (s *holders) firstCandidate(r *policy.Reservation, now time.Time) (first *w
 		if w.refusedFrom.IsZero() || s.hasFrom(w.job.Queue) {
 			return
 		}
-		switch due := latest(w.since().Add(r.After), w.notAhead); {
+		switch due := w.due(r.After); {
 		case due.After(now):
 			s.expect(due)
-		case s.mayHold(w) && (first == nil || s.compareCandidates(w, first) < 0):
+		case !s.mayHold(w):
+			// Nobody tells when it may.
+			s.expect(now.Add(LookAgain))
+		case first == nil || s.candidate(w).Compare(s.candidate(first)) < 0:
 			first = w
 		}
 	}
-	for _, aside := range []lotSet{s.lots.backlog.aside[parked], s.lots.backlog.aside[held]} {
-		for l := range aside {
-			if !l.key.guest && !l.resting() {
-				consider(l.best())
-			}
+	for _, l := range s.lots.backlog.lots {
+		if !l.key.guest {
+			consider(l.best())
 		}
 	}
 	if s.awaits() {
@@ -258,40 +295,16 @@ func (s *holders) mayHold(w *waiting) bool {
 	case w.applied != nil:
 		return !job.Claim().IsZero() && s.cfg.Policies.AdmitHolder(s.admissions.world(), w.job)
 	}
-	return job.LetIn() && !job.Need().BestEffort() && job.Counts.Placeable() >= job.Requirement().Tasks
+	return job.LetIn() && !w.lot.resting() && !job.Need().BestEffort() && job.Counts.Placeable() >= job.Requirement().Tasks
 }
 
-// compareCandidates is negative when a comes before b: it lost members, or has the higher priority, the earlier deadline, or has waited for longer.
-func (s *holders) compareCandidates(a, b *waiting) int {
-	if a.partial != b.partial {
-		if a.partial {
-			return -1
-		}
-		return 1
+// candidate is a job as one that may hold.
+func (s *holders) candidate(w *waiting) policy.Candidate {
+	c := policy.Candidate{Ranked: w.job, Queue: s.queuePriority(w.job.Queue), Lost: w.partial, Since: w.since()}
+	if q := s.cfg.Policies.Book().Queue(w.job.Queue); q != nil {
+		c.Due = s.cfg.Policies.DueFor(q.Name, w.job.Need(), s.cfg.Policies.Book().UsageOf(q).Allocated)
 	}
-	if x, y := a.job.Deadline, b.job.Deadline; s.queuePriority(a.job.Queue) == s.queuePriority(b.job.Queue) && a.job.Priority == b.job.Priority &&
-		x.IsZero() != y.IsZero() {
-		if y.IsZero() {
-			return -1
-		}
-		return 1
-	}
-	if x, y := s.withinDue(a), s.withinDue(b); x != y {
-		if x {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(
-		cmp.Compare(s.queuePriority(b.job.Queue), s.queuePriority(a.job.Queue)), cmp.Compare(b.job.Priority, a.job.Priority),
-		a.job.Deadline.Compare(b.job.Deadline), a.since().Compare(b.since()), cmp.Compare(a.job.UID, b.job.UID),
-	)
-}
-
-// withinDue reports whether a job's queue is due what the job needs, were nobody else in it.
-func (s *holders) withinDue(w *waiting) bool {
-	q := s.cfg.Policies.Book().Queue(w.job.Queue)
-	return q != nil && s.cfg.Policies.DueFor(q.Name, w.job.Need(), s.cfg.Policies.Book().UsageOf(q).Allocated)
+	return c
 }
 
 func (s *holders) queuePriority(name string) int32 {
@@ -334,15 +347,15 @@ func (s *holders) passes(w *waiting, job *model.Job) []Pass {
 			continue
 		}
 		by := r.Passage(h.Reserved, passer, now)
-		if by != policy.NoPassage && (by != policy.Shortly || s.blocked(h)) {
+		if by != policy.NoPassage && (by != policy.Shortly || s.obstructed(h)) {
 			passes = append(passes, Pass{Holder: key, By: by})
 		}
 	}
 	return passes
 }
 
-// blocked reports whether a pod that was in the way when the holder became one still is.
-func (s *holders) blocked(h *holder) bool { return slices.ContainsFunc(h.original, s.holdsNode) }
+// obstructed reports whether a pod that was in the way when the holder became one still is.
+func (s *holders) obstructed(h *holder) bool { return slices.ContainsFunc(h.original, s.holdsNode) }
 
 func (s *holders) holdsNode(uid types.UID) bool {
 	t := s.cfg.State.Task(uid)
@@ -361,16 +374,16 @@ func (d *Dispatcher) attemptAhead(a *Attempt) {
 		a.Reserves = !d.turn.borrowing && d.waits.holders.seeks(a.Job)
 		return
 	}
-	// It has others evicted, and is planned anew, as if no room were reserved for it.
-	a.Holds, a.Reserves, a.Job = true, true, a.Job.WithoutReserved()
 	if h.looked = now; r.GiveUpAfter > 0 && now.Sub(h.since) >= r.GiveUpAfter {
-		a.GivesUp = true
-		d.waits.holders.drop(key, ReservationEnded)
+		d.waits.holders.bar(key)
 		if w := d.waits.jobs[key]; w != nil {
 			// It waits anew.
 			w.notAhead = now.Add(max(r.After, aheadPause))
 		}
+		return
 	}
+	// It has others evicted, and is planned anew, as if no room were reserved for it.
+	a.Holds, a.Reserves, a.Job = true, true, a.Job.WithoutReserved()
 }
 
 // looks reports whether a job is to have a turn though it cannot start yet: so that room is reserved for it, or to look after that.
@@ -423,7 +436,7 @@ type Room struct {
 // hold makes a job a holder, or gives it other room.
 func (s *holders) hold(job *model.Job, room Room) {
 	now := s.cfg.Clock.Now()
-	h := &holder{since: now, need: job.Need()}
+	h := &holder{since: now, looked: now, need: job.Need()}
 	if before := s.of[job.Key]; before != nil {
 		h.since, h.first, h.original = before.since, before.first, before.original
 	} else {
@@ -496,17 +509,12 @@ func (d *Dispatcher) NoneAhead(lead types.UID) {
 		return
 	}
 	now := d.cfg.Clock.Now()
+	// Of many such jobs each is looked at in turn, in a twentieth of the time.
+	d.waits.holders.next = model.Later(d.waits.holders.next, now.Add(chargedPart*d.cycle.spentOn(d.turn, now)))
+	d.waits.holders.sought = model.JobKey{}
 	if w.notAhead = now.Add(aheadPause); w.job.Key == d.waits.holders.letIn && w.job.LetIn() {
 		d.waits.holders.letIn = model.JobKey{}
-		d.waits.holders.expect(now)
 		w.notBefore = now.Add(afterTimeout)
 		d.outbox.admit(w.job.Key, false)
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

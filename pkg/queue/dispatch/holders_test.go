@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
@@ -23,6 +25,28 @@ func overfull(t *testing.T) *fixture {
 	d.place("first-1")
 	d.want("first-1")
 	return d
+}
+
+// refuseAll lets time go by and refuses all turns, of those for whose jobs room may be reserved after seek. Look is called every second.
+func (d *fixture) refuseAll(long time.Duration, seek func(lead types.UID), look func()) {
+	looked := time.Now()
+	for end := looked.Add(long); time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond)
+		for leads := d.take(); len(leads) > 0; leads = d.take() {
+			if d.Enter(leads[0]).Verdict != dispatch.Lead {
+				continue
+			}
+			if d.MayPreempt(leads[0]).Reserves {
+				seek(leads[0])
+			}
+			d.Refused(leads[0], dispatch.Refusal{Reason: noRoom})
+		}
+		if time.Since(looked) >= time.Second {
+			looked = time.Now()
+			synctest.Wait()
+			look()
+		}
+	}
 }
 
 // TestWhoIsKeptOutIsLetInToHold: also a job whose pods are created once it is let in.
@@ -54,20 +78,11 @@ func TestOvercommitHoldsForWhoCannotHold(t *testing.T) {
 			d.submit(fmt.Sprintf("job-%d", i), 2, 10-i, "4")
 		}
 		d.admitted("first")
-		asked := 0
-		for range 200 {
-			time.Sleep(30 * time.Second)
-			for leads := d.take(); len(leads) > 0; leads = d.take() {
-				if d.Enter(leads[0]).Verdict != dispatch.Lead {
-					continue
-				}
-				if d.MayPreempt(leads[0]).Reserves {
-					asked++
-					d.NoneAhead(leads[0])
-				}
-				d.Refused(leads[0], dispatch.Refusal{Reason: noRoom})
-			}
-			synctest.Wait()
+		asked := map[types.UID]bool{}
+		d.refuseAll(time.Hour, func(lead types.UID) {
+			asked[lead] = true
+			d.NoneAhead(lead)
+		}, func() {
 			in := 0
 			for job := range d.state.Snapshot().Jobs {
 				if job.Admitted {
@@ -77,9 +92,34 @@ func TestOvercommitHoldsForWhoCannotHold(t *testing.T) {
 			if in > 2 {
 				t.Fatalf("%d jobs are let in beside the first, want one at most", in-1)
 			}
+		})
+		if len(asked) < 8 {
+			t.Errorf("room was sought for %d jobs, want that each has its time", len(asked))
 		}
-		if asked < 8 {
-			t.Errorf("%d times room was sought for a job, want that each has its time", asked)
+	})
+}
+
+// TestHopelessCandidatesTakeLittleTime: 500 jobs wait for which no room can be reserved, and to find that out takes 60 ms each time. Nobody else waits for more than
+// a twentieth of the time.
+func TestHopelessCandidatesTakeLittleTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const long = 60 * time.Millisecond
+		d := newFixtureWith(t, args("allocate", byPriority, inGangs, config.TierPlugin{Name: config.PluginReservation}))
+		for i := range 500 {
+			// Each is a lot of its own.
+			d.submit(fmt.Sprintf("job-%d", i), 2, i%10, fmt.Sprintf("%dm", 1000+i))
+		}
+		var spent time.Duration
+		seek := func(lead types.UID) {
+			time.Sleep(long)
+			spent += long
+			d.NoneAhead(lead)
+		}
+		d.refuseAll(30*time.Minute, seek, func() {})
+		spent = 0
+		d.refuseAll(20*time.Minute, seek, func() {})
+		if most := time.Minute + long; spent == 0 || spent > most {
+			t.Errorf("of 20 minutes %s are spent on jobs that cannot hold, want some, and %s at most", spent, most)
 		}
 	})
 }

@@ -109,6 +109,7 @@ func newMachine() *machine {
 		Activate: m.activate,
 		Settle:   func([]types.UID, bool) {},
 		Report:   func(model.JobKey, model.Reason, uint64) {}, Fault: func(*model.Queue, model.Reason) {},
+		Abandon: func(model.JobKey) {},
 		Release: func(Trouble) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

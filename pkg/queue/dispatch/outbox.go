@@ -30,6 +30,8 @@ type outgoing struct {
 	troubles    []Trouble
 	// through are tasks that were let through the gates of their queues.
 	through []*model.Task
+	// abandoned are jobs for which room is no longer to be reserved.
+	abandoned []model.JobKey
 }
 
 // report is why a job waits; the zero reason: it does not.
@@ -83,9 +85,12 @@ func (o *outbox) fault(queue *model.Queue, reason model.Reason) {
 
 func (o *outbox) trouble(t Trouble) { o.next.troubles = append(o.next.troubles, t) }
 
+func (o *outbox) abandon(job model.JobKey) { o.next.abandoned = append(o.next.abandoned, job) }
+
 // quiet reports whether nothing that others decide by is still to be told, or just being told. Nobody decides by reports and faults.
 func (o *outbox) quiet() bool {
-	return o.telling == 0 && len(o.next.settlements) == 0 && len(o.next.admissions) == 0 && len(o.next.through) == 0 && len(o.next.troubles) == 0
+	return o.telling == 0 && len(o.next.settlements) == 0 && len(o.next.admissions) == 0 && len(o.next.through) == 0 &&
+		len(o.next.troubles) == 0 && len(o.next.abandoned) == 0
 }
 
 // take hands over what is to be told. The caller tells it without the lock, and then calls told with the lock held.
@@ -117,6 +122,10 @@ func (out outgoing) send(cfg *Config) {
 		}
 		cfg.State.LetThrough(uids...)
 		cfg.Ungate(out.through)
+	}
+	slices.SortFunc(out.abandoned, model.JobKey.Compare)
+	for _, job := range out.abandoned {
+		cfg.Abandon(job)
 	}
 	for _, s := range out.settlements {
 		cfg.Settle(s.members, s.bind)

@@ -82,9 +82,9 @@ type Attempt struct {
 	Job *model.Job
 	// Actions are those by which others may be evicted for it, in order; none when the job has to wait.
 	Actions []config.Action
-	// Holds: room is reserved for the job. GivesUp: it has been for so long that it is given up. Reserves: room may be reserved for it, anew if it
-	// holds. Declared: what is said of how long pods run is believed.
-	Holds, GivesUp, Reserves, Declared bool
+	// Holds: room is reserved for the job. Reserves: room may be reserved for it, anew if it holds. Declared: what is said of how long pods run is
+	// believed.
+	Holds, Reserves, Declared bool
 	// None says why other actions have nobody to offer; empty when there are none, or the job does not starve.
 	None string
 }

@@ -345,11 +345,14 @@ func (s *selection) follower(line *line, w, lead *waiting) *model.Job {
 		return nil
 	}
 	job := s.waits.job(w.job.Key)
-	switch {
-	case job == nil, !single(job):
+	if job == nil || !single(job) {
 		return nil
-	case s.waits.changed[job.Key] && keyOf(job, w.exact, false).shape != w.lot.key.shape:
-		return nil
+	}
+	if s.waits.changed[job.Key] {
+		key := keyOf(job, w.exact, false)
+		if key.runs = w.runs; key != w.lot.key {
+			return nil
+		}
 	}
 	return job
 }

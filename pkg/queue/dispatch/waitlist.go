@@ -269,6 +269,9 @@ func (s *waitlist) place(w *waiting) {
 		s.gates.apply(w, s.job(key))
 	}
 	if reason != (model.Reason{}) {
+		if until := s.holders.blocked(key, reason.Kind); !until.IsZero() {
+			s.alarms.set(key, until)
+		}
 		s.lots.leave(w)
 		s.admissions.withdraw(w)
 		if !s.gates.has(key) {

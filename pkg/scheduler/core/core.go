@@ -219,6 +219,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 		Report:    writer.Waits,
 		Fault:     writer.QueueFault,
 		Release:   func(t dispatch.Trouble) { releaser.Release(ctx, t) },
+		Abandon:   c.Evictions.Abandon,
 		Tell:      releaser.Tell,
 		Recorder:  metrics.Recorder{},
 		Clock:     c.options.Clock,

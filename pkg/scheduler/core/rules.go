@@ -106,6 +106,10 @@ func (r *Rules) check(evictions bool) error {
 		return fmt.Errorf("action %s evicts, and plugin %s, which does that, is not enabled: list it at multiPoint, before %s, or leave the action out",
 			evicting[0], names.Reclaim, names.Gang)
 	}
+	if r.policies.Reservation() != nil && !evictions {
+		return fmt.Errorf("the tiers have %s, and plugin %s, which reserves room, is not enabled: list it at multiPoint, before %s, or take %s out of the tiers",
+			config.PluginReservation, names.Reclaim, names.Gang, config.PluginReservation)
+	}
 	return nil
 }
 
