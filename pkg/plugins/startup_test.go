@@ -165,6 +165,9 @@ func TestConfigurationsThatCannotWorkDoNotStart(t *testing.T) {
 			[2]string{bind, bind + "  pluginConfig: [{name: BatchQueue, args: {actions: [allocate, reclaim]}}]\n"},
 			[]string{`action reclaim evicts, and plugin Reclaim, which does that, is not enabled: list it at multiPoint, before Gang, or leave the action out`},
 		},
+		"room could be reserved for overdue jobs, and nobody does that": {
+			[2]string{bind, bind + "  pluginConfig: [{name: BatchQueue, args: {actions: [allocate], tiers: [{plugins: [{name: sla}]}, {plugins: [{name: gang}]}]}}]\n"}, nil,
+		},
 		"room is to be reserved, and nobody does that": {
 			[2]string{bind, bind + "  pluginConfig: [{name: BatchQueue, args: {actions: [allocate], tiers: [{plugins: [{name: gang}, {name: reservation}]}]}}]\n"},
 			[]string{`the tiers have reservation, and plugin Reclaim, which reserves room, is not enabled: list it at multiPoint, before Gang, or take reservation out of the tiers`},

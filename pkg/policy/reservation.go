@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -14,10 +15,61 @@ import (
 )
 
 // Reservation says for whom room is reserved, and who may use it until it is needed.
-type Reservation arguments.Reservation
+type Reservation struct {
+	arguments.Reservation
+	// Overdue: it is for jobs whose waiting time of sla is over. Others: it is for those that have waited for After.
+	Overdue, Others bool
+}
 
 // Reservation returns the rules of reserved room; nil when none is reserved.
 func (s *Set) Reservation() *Reservation { return s.reservation }
+
+// ReserveNothing has no room reserved whatever the tiers say.
+func (s *Set) ReserveNothing() { s.reservation = nil }
+
+// pipelining is the first tiers in which plugins vote on whether a job may keep room before all of its minimum has some: sla, which lets overdue jobs, and
+// gang or tdm, which let none. A tier is 0 when there is none.
+type pipelining struct{ lets, refuses int }
+
+// vote enters the vote of a plugin of a tier.
+func (v *pipelining) vote(p *config.TierPlugin, tier int) {
+	var first *int
+	switch p.Name {
+	case config.PluginSLA:
+		first = &v.lets
+	case config.PluginGang, config.PluginTDM:
+		first = &v.refuses
+	default:
+		return
+	}
+	if *first == 0 && p.Enabled(config.EnableJobPipelined) {
+		*first = tier
+	}
+}
+
+// reserving is for whom room is reserved; nil: for nobody. In Volcano an overdue job keeps the room that it has found so far if sla votes before gang does
+// (plugins/sla/sla.go, framework/session_plugins.go). Here all of its minimum is reserved.
+func reserving(explicit *arguments.Reservation, v pipelining) *Reservation {
+	switch {
+	case explicit != nil:
+		return &Reservation{Reservation: *explicit, Overdue: v.lets > 0, Others: true}
+	case v.lets > 0 && v.lets < v.refuses:
+		standard, _ := arguments.DecodeReservation(&config.TierPlugin{Name: config.PluginReservation}, nil)
+		return &Reservation{Reservation: standard, Overdue: true}
+	}
+	return nil
+}
+
+// From is from when on room may be reserved for a job that has waited for room since a time; false: never.
+func (r *Reservation) From(j *Ranked, since time.Time) (time.Time, bool) {
+	at := since.Add(r.After)
+	if r.Overdue && !j.Deadline.IsZero() {
+		if overdue := model.Later(since, j.Deadline); !r.Others || overdue.Before(at) {
+			return overdue, true
+		}
+	}
+	return at, r.Others
+}
 
 // Reserved is room that is kept for a job, its holder, until pods that are there have ended.
 type Reserved struct {

@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // TestWhoMayUseReservedRoom: it is 10:00, and the room is needed at 11:00.
@@ -20,7 +22,7 @@ func TestWhoMayUseReservedRoom(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	start := now.Add(time.Hour)
-	rules := &policy.Reservation{BackfillWithin: 10 * time.Minute}
+	rules := &policy.Reservation{Reservation: arguments.Reservation{BackfillWithin: 10 * time.Minute}}
 	holder := &model.Job{Priority: 5}
 	runs := func(d time.Duration) model.Runtime { return model.Runtime{Lasts: d, Grace: 30 * time.Second} }
 	job := func(priority int32) *model.Job { return &model.Job{Priority: priority} }
@@ -87,4 +89,58 @@ func TestWhoHoldsFirst(t *testing.T) {
 			r.Errorf("no order: %d %d %d", a.Compare(b), b.Compare(c), a.Compare(c))
 		}
 	})
+}
+
+// TestForWhomRoomIsReserved has tiers, and from when on after it was refused room is reserved for a job, and for one whose waiting time is over after a
+// minute.
+func TestForWhomRoomIsReserved(t *testing.T) {
+	t.Parallel()
+	plugin := func(name string, off ...config.Switch) config.TierPlugin {
+		p := config.TierPlugin{Name: name, Switches: map[config.Switch]bool{}}
+		for _, s := range off {
+			p.Switches[s] = false
+		}
+		return p
+	}
+	sla, gang, tdm, reservation := plugin(config.PluginSLA), plugin(config.PluginGang), plugin(config.PluginTDM), plugin(config.PluginReservation)
+	const never = -1 * time.Second
+	since := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		tiers          [][]config.TierPlugin
+		other, overdue time.Duration
+	}{
+		"neither":                        {[][]config.TierPlugin{{gang}}, never, never},
+		"sla before gang":                {[][]config.TierPlugin{{sla}, {gang}}, never, time.Minute},
+		"sla in gang's tier":             {[][]config.TierPlugin{{sla, gang}}, never, never},
+		"sla behind gang":                {[][]config.TierPlugin{{gang}, {sla}}, never, never},
+		"tdm comes first":                {[][]config.TierPlugin{{tdm}, {sla}, {gang}}, never, never},
+		"tdm does not vote":              {[][]config.TierPlugin{{plugin(config.PluginTDM, config.EnableJobPipelined)}, {sla}, {gang}}, never, time.Minute},
+		"sla does not vote":              {[][]config.TierPlugin{{plugin(config.PluginSLA, config.EnableJobPipelined)}, {gang}}, never, never},
+		"nobody refuses":                 {[][]config.TierPlugin{{sla}, {plugin(config.PluginGang, config.EnableJobPipelined)}}, never, never},
+		"reservation":                    {[][]config.TierPlugin{{gang, reservation}}, 30 * time.Minute, 30 * time.Minute},
+		"reservation, and sla anywhere":  {[][]config.TierPlugin{{gang, reservation}, {sla}}, 30 * time.Minute, time.Minute},
+		"reservation, sla does not vote": {[][]config.TierPlugin{{gang, reservation}, {plugin(config.PluginSLA, config.EnableJobPipelined)}}, 30 * time.Minute, 30 * time.Minute},
+	} {
+		args := &config.BatchQueueArgs{}
+		for _, plugins := range c.tiers {
+			args.Tiers = append(args.Tiers, config.Tier{Plugins: plugins})
+		}
+		set, err := policy.Compile(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := func(deadline time.Time) time.Duration {
+			if set.Reservation() == nil {
+				return never
+			}
+			at, may := set.Reservation().From(&policy.Ranked{Deadline: deadline}, since)
+			if !may {
+				return never
+			}
+			return at.Sub(since)
+		}
+		if other, overdue := from(time.Time{}), from(since.Add(time.Minute)); other != c.other || overdue != c.overdue {
+			t.Errorf("%s: after %s and %s, want %s and %s", name, other, overdue, c.other, c.overdue)
+		}
+	}
 }

@@ -66,6 +66,8 @@ func Compile(args *config.BatchQueueArgs, outside ...Extension) (*Set, error) {
 	}
 	errs := s.evictions.configure(args)
 	mode := account.Undivided
+	var explicit *arguments.Reservation
+	var pipelined pipelining
 	for i, tier := range args.Tiers {
 		path := field.NewPath("tiers").Index(i).Child("plugins")
 		s.admitters = append(s.admitters, nil)
@@ -82,11 +84,16 @@ func Compile(args *config.BatchQueueArgs, outside ...Extension) (*Set, error) {
 					policy, s.any = o.Policy, true
 				}
 			}
+			if decoded, ok := policy.(arguments.Reservation); ok {
+				explicit = &decoded
+			}
+			pipelined.vote(p, i+1)
 			if policy != nil {
 				s.register(p, policy)
 			}
 		}
 	}
+	s.reservation = reserving(explicit, pipelined)
 	s.book = account.NewBook(mode)
 	if len(s.evictions.actions) > 0 {
 		s.usage = newUsageByPriority()
@@ -134,7 +141,7 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		return &sla{limit: decoded.WaitingTime}, account.Undivided, errs
 	case config.PluginReservation:
 		decoded, errs := arguments.DecodeReservation(p, path)
-		return Reservation(decoded), account.Undivided, errs
+		return decoded, account.Undivided, errs
 	case config.PluginResourceQuota:
 		return newQuota(), account.Undivided, nil
 	case config.PluginTDM:
@@ -166,8 +173,6 @@ func (s *Set) register(p *config.TierPlugin, policy any) {
 		s.uncounted = h.uncounted
 	case *sla:
 		s.deadlines = h
-	case Reservation:
-		s.reservation = &h
 	case *quota:
 		s.Quotas = true
 		h.freed = func() { s.book.Free() }

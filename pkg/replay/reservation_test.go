@@ -28,6 +28,16 @@ tiers:
 `, arguments)
 }
 
+// patient are tiers with a plugin each in the first two.
+func patient(first, second string) string {
+	return fmt.Sprintf(`actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [%s]
+- plugins: [%s, {name: conformance}]
+- plugins: [{name: overcommit}, {name: predicates}, {name: proportion}, {name: nodeorder}, {name: binpack, arguments: {binpack.resources: nvidia.com/gpu}}]
+`, first, second)
+}
+
 // stream is jobs of one node that follow each other without end on some nodes, each a little later than the one before, and a gang of all nodes.
 func stream(nodesOf, comes int) *trace.Trace {
 	tr := &trace.Trace{Nodes: nodes(nodesOf, 2)}
@@ -62,6 +72,8 @@ func TestRoomIsReservedForAGang(t *testing.T) {
 			conf: reserving("reservation.after: 100s, reservation.trust: Declared"), ends: trace.Declared, least: 10, most: 50,
 		},
 		"at once": {conf: reserving("reservation.after: 0s"), ends: trace.Enforced, most: 36},
+		"its waiting time is over, and sla votes before gang": {conf: patient("{name: sla, arguments: {sla-waiting-time: 100s}}", "{name: gang}"), ends: trace.Enforced, least: 10, most: 50},
+		"gang votes first": {conf: patient("{name: gang}", "{name: sla, arguments: {sla-waiting-time: 100s}}"), ends: trace.Enforced, least: 400, most: 700},
 		// Jobs of 32 ticks may pass, but not for ever.
 		"short jobs pass": {conf: reserving("reservation.after: 100s, reservation.backfillWithin: 10m"), ends: trace.Enforced, least: 10, most: 90},
 	} {

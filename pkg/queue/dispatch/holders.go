@@ -79,8 +79,8 @@ type holder struct {
 type patience struct {
 	// refusedFrom is since when nodes have refused the job; zero when they have not.
 	refusedFrom time.Time
-	// notAhead is until when the job is passed over.
-	notAhead time.Time
+	// dueFrom is from when on it may hold; zero: it may not. NotAhead is until when the job is passed over.
+	dueFrom, notAhead time.Time
 	// runs is the class of how long the job runs; 0 when that is not known, or does not matter.
 	runs uint8
 }
@@ -110,8 +110,18 @@ func (s *holders) refused(w *waiting) {
 		return
 	}
 	w.refusedFrom = s.cfg.Clock.Now()
-	if r := s.cfg.Policies.Reservation(); r != nil {
-		s.expect(w.due(r.After))
+	s.watchDue(w)
+}
+
+// watchDue takes in from when on a job may hold, and has it considered then.
+func (s *holders) watchDue(w *waiting) {
+	r := s.cfg.Policies.Reservation()
+	if r == nil || w.refusedFrom.IsZero() {
+		return
+	}
+	before := w.dueFrom
+	if w.dueFrom = w.due(r); w.dueFrom != before && !w.dueFrom.IsZero() {
+		s.expect(w.dueFrom)
 	}
 }
 
@@ -123,12 +133,16 @@ func (w *waiting) since() time.Time {
 	return w.refusedFrom
 }
 
-// due is from when on a job may hold. Who held under a scheduler before this one may at once.
-func (w *waiting) due(after time.Duration) time.Time {
+// due is from when on a job may hold; zero: it may not. Who held under a scheduler before this one may at once.
+func (w *waiting) due(r *policy.Reservation) time.Time {
 	if g := w.job.Group; g != nil && g.Held {
-		return w.notAhead
+		return model.Later(w.refusedFrom, w.notAhead)
 	}
-	return model.Later(w.since().Add(after), w.notAhead)
+	from, may := r.From(w.job, w.since())
+	if !may {
+		return time.Time{}
+	}
+	return model.Later(from, w.notAhead)
 }
 
 // follow takes in a job that changed; nil when it is gone.
@@ -246,7 +260,8 @@ func (s *holders) firstCandidate(r *policy.Reservation, now time.Time) (first *w
 		if w.refusedFrom.IsZero() || s.hasFrom(w.job.Queue) {
 			return
 		}
-		switch due := w.due(r.After); {
+		switch due := w.due(r); {
+		case due.IsZero():
 		case due.After(now):
 			s.expect(due)
 		case !s.mayHold(w):

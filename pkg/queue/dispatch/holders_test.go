@@ -5,6 +5,7 @@ package dispatch_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
@@ -122,4 +124,40 @@ func TestHopelessCandidatesTakeLittleTime(t *testing.T) {
 			t.Errorf("of 20 minutes %s are spent on jobs that cannot hold, want some, and %s at most", spent, most)
 		}
 	})
+}
+
+// TestOverdueJobsHold: sla votes before gang does, and no plugin reserves room for those that have merely waited.
+func TestOverdueJobsHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, then []config.TierPlugin
+		// after is when room may be reserved first for the job that is due in 5 minutes, and for the one that is in 10; zero: never.
+		after map[types.UID]time.Duration
+	}{
+		"sla before gang":  {[]config.TierPlugin{bySLA("20m")}, []config.TierPlugin{byPriority, inGangs}, map[types.UID]time.Duration{"a-0": 5 * time.Minute, "b-0": 10 * time.Minute}},
+		"sla beside gang":  {[]config.TierPlugin{bySLA("20m"), inGangs}, []config.TierPlugin{byPriority}, map[types.UID]time.Duration{}},
+		"and reservation":  {[]config.TierPlugin{inGangs}, []config.TierPlugin{bySLA("42m"), {Name: config.PluginReservation}}, map[types.UID]time.Duration{"a-0": 27 * time.Minute, "b-0": 30 * time.Minute}},
+		"reservation only": {[]config.TierPlugin{inGangs}, []config.TierPlugin{{Name: config.PluginReservation}}, map[types.UID]time.Duration{"a-0": 30 * time.Minute, "b-0": 30 * time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rules := args("allocate", c.first...)
+				rules.Tiers = append(rules.Tiers, config.Tier{Plugins: c.then})
+				d := newFixtureWith(t, rules)
+				d.group("a", model.DefaultQueue, 2, 15, cores(8))
+				d.pods("a", 2, "4")
+				d.group("b", model.DefaultQueue, 2, 10, cores(6))
+				d.pods("b", 2, "3")
+				began, first := time.Now(), map[types.UID]time.Duration{}
+				d.refuseAll(35*time.Minute, func(lead types.UID) {
+					if _, known := first[lead]; !known {
+						first[lead] = time.Since(began).Truncate(time.Minute)
+					}
+					d.NoneAhead(lead)
+				}, func() {})
+				if !maps.Equal(first, c.after) {
+					t.Errorf("room may be reserved after %v, want %v", first, c.after)
+				}
+			})
+		})
+	}
 }

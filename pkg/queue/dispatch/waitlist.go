@@ -228,6 +228,7 @@ func (s *waitlist) refresh(key model.JobKey, job *model.Job) {
 	}
 	s.gates.stir(job.Queue)
 	s.holders.watchRuntime(w)
+	s.holders.watchDue(w)
 	s.place(w)
 	s.lots.promote(w)
 	s.watchTurns(w)

@@ -197,7 +197,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	}
 	rules := c.Rules.current()
 	rules.use(c.setup.joined)
-	if err := rules.check(c.setup.evicts()); err != nil {
+	if err := rules.check(ctx, c.setup.evicts()); err != nil {
 		return err
 	}
 	c.profiles.warnOfPreemption(logger)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
@@ -96,8 +97,9 @@ func (r *Rules) use(plugins []fwk.Plugin) {
 	}
 }
 
-// check says why rules cannot be in force: some action evicts, and no plugin does that.
-func (r *Rules) check(evictions bool) error {
+// check says why rules cannot be in force: some action evicts, and no plugin does that. What sla would have reserved for overdue jobs is not, and that is
+// logged: it may well be in the tiers for its other votes.
+func (r *Rules) check(ctx context.Context, evictions bool) error {
 	evicting := slices.Clone(r.evicting)
 	if r.shuffler != nil {
 		evicting = append(evicting, config.Shuffle)
@@ -106,9 +108,16 @@ func (r *Rules) check(evictions bool) error {
 		return fmt.Errorf("action %s evicts, and plugin %s, which does that, is not enabled: list it at multiPoint, before %s, or leave the action out",
 			evicting[0], names.Reclaim, names.Gang)
 	}
-	if r.policies.Reservation() != nil && !evictions {
+	reserves := r.policies.Reservation()
+	switch {
+	case reserves == nil || evictions:
+	case reserves.Others:
 		return fmt.Errorf("the tiers have %s, and plugin %s, which reserves room, is not enabled: list it at multiPoint, before %s, or take %s out of the tiers",
 			config.PluginReservation, names.Reclaim, names.Gang, config.PluginReservation)
+	default:
+		klog.FromContext(ctx).Info("No room is reserved for jobs whose waiting time is over: that takes the plugin Reclaim, listed at multiPoint before Gang",
+			"plugin", config.PluginSLA, "switch", config.EnableJobPipelined)
+		r.policies.ReserveNothing()
 	}
 	return nil
 }
@@ -126,7 +135,7 @@ func (r *Rules) forDispatch() dispatch.Rules {
 // Adopt has it decided by rules that were prepared, from the end of the turn that is on. Then is called at that moment,
 // and must not call back. It returns when they are in force, or the context ends.
 func (c *Core) Adopt(ctx context.Context, r *Rules, then func()) error {
-	if err := r.check(c.setup.evicts()); err != nil {
+	if err := r.check(ctx, c.setup.evicts()); err != nil {
 		return err
 	}
 	if err := c.watchQuotas(ctx, r); err != nil {

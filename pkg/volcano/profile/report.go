@@ -111,6 +111,7 @@ var pluginFates = map[string]fate{
 	"proportion":             {Changed, "what jobs can use is divided, not what all nodes have (total: Allocatable divides that); on room that nobody else can use a gang larger than its queue's due starts"},
 	"capacity":               {Changed, "a fault in the tree of queues stops the queues concerned, not the cluster; without ancestorReclaimLevel what siblings leave of what the queue above them deserves is due, too"},
 	"drf":                    {Changed, "shares are current after every placement; in a flat hierarchy queues may become equal by reclaim"},
+	"sla":                    {Changed, "in an earlier tier than gang, an overdue job has room reserved for all of its minimum, and does not keep what it has found (docs/waiting.md)"},
 	"tdm":                    {Changed, "windows may begin before midnight and end after; without the action shuffle nobody is evicted when one ends"},
 	"predicates":             {Changed, "kube-scheduler's own filters, with NodeVolumeLimits, VolumeRestrictions and NodeResourcesFit"},
 	"nodeorder":              {Same, "kube-scheduler's own scores"},
