@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,17 +80,26 @@ func parseStart(text string) (s Start, err error) {
 	return s, err
 }
 
-// begin takes note of a job that is whole for the first time, and forgets what it started with when it holds nothing. Members whose bind
-// may be refused yet do not count.
+// begin takes note of a job that is whole for the first time, and of one that holds nothing any more. Members whose bind may be refused yet do not count.
 func (e *entry) begin() {
 	ready := e.job.Counts.Ready() > 0
 	switch {
 	case !ready && e.ready:
-		e.job.Start = Start{}
+		e.end()
 	case ready && e.job.Start.Tasks == 0 && e.job.Group != nil && e.job.confirmed():
 		e.job.Start = Start{Tasks: max(1, e.job.Min()), Roles: maps.Clone(e.job.roleMins()), SubGroups: e.job.subGroupMins()}
 	}
 	e.ready = ready
+}
+
+// end takes note that a job holds nothing any more. It is another gang when it starts again. If it was whole, and its members were not evicted by this
+// process, it has to be let into its queue anew, as in Volcano, where its PodGroup is Pending again. There whose members were evicted is let in again before
+// anybody has their room.
+func (e *entry) end() {
+	if e.job.Start.Tasks > 0 && !slices.ContainsFunc(e.job.Tasks, func(t *Task) bool { return t.Evicting }) {
+		e.admitted = false
+	}
+	e.job.Start = Start{}
 }
 
 // Half reports whether some members of a gang hold nodes, and too few, and it was never whole: what it holds is of no use to it. Of gangs

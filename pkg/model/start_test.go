@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -257,4 +258,56 @@ func TestAGangThatIsCompletedAsItFitsTakesNoMoreThanItLacks(t *testing.T) {
 			t.Fatalf("it lacked %d members and placed %d", lacks, placed)
 		}
 	})
+}
+
+// TestWhoLosesAllHasToBeLetInAnew: a gang that was whole and holds nothing any more has no place in its queue, until it is let in again.
+func TestWhoLosesAllHasToBeLetInAnew(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		started, lost int
+		evicted       bool
+		letIn         bool
+	}{
+		"it never started":           {started: 1, lost: 1, letIn: true},
+		"some of its members remain": {started: 2, lost: 1, letIn: true},
+		"all are gone":               {started: 2, lost: 2},
+		"all were evicted":           {started: 2, lost: 2, evicted: true, letIn: true},
+	} {
+		s := watching()
+		s.UpsertGroup(train, &model.Group{UID: "u", MinMember: 2})
+		s.Admit(train, true)
+		for _, p := range members("w", 2) {
+			s.UpsertPod(p)
+		}
+		for _, p := range members("w", c.started, running) {
+			s.UpsertPod(p)
+		}
+		for _, p := range members("w", c.lost) {
+			if c.evicted {
+				s.Pipeline(nil, []types.UID{p.UID})
+			}
+		}
+		for _, p := range members("w", c.lost) {
+			s.DeletePod(p.UID)
+		}
+		if got := s.Job(train).LetIn(); got != c.letIn {
+			t.Errorf("%s: it is let in: %t, want %t", name, got, c.letIn)
+		}
+		if s.Admit(train, true); !s.Job(train).LetIn() {
+			t.Errorf("%s: it is not let in again", name)
+		}
+	}
+}
+
+// TestWhoLostAllBeforeThisProcessLedHasToBeLetInAnew: its PodGroup still says that it runs.
+func TestWhoLostAllBeforeThisProcessLedHasToBeLetInAnew(t *testing.T) {
+	t.Parallel()
+	s := watching()
+	s.UpsertGroup(train, &model.Group{UID: "u", MinMember: 2, Phase: model.PhaseRunning, Start: model.Start{Tasks: 2}})
+	for _, p := range members("w", 2) {
+		s.UpsertPod(p)
+	}
+	if s.Lead(); s.Job(train).LetIn() {
+		t.Error("it is let in")
+	}
 }

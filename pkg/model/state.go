@@ -103,10 +103,12 @@ func (s *State) Lead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leads = true
-	for _, e := range s.jobs {
+	for key, e := range s.jobs {
 		if e.job.Counts.Ready() == 0 {
 			// What its PodGroup says is from before all members left.
-			e.job.Start = Start{}
+			e.end()
+			e.frozen = nil
+			s.snapshots.changed(key, len(s.jobs))
 		}
 	}
 }

@@ -293,3 +293,41 @@ func TestJobsOfAStrictQueue(t *testing.T) {
 	e.Delete(t, "first")
 	env.Eventually(t, 20*time.Second, e.AllBound(t, "next", 2))
 }
+
+// TestWhoLosesAllItsPodsIsLetInAnew: a gang loses its pods, and the room of its queue goes to one of higher priority that waits to be let in. Its PodGroup
+// is Pending until that one is gone, as Volcano's controllers know it.
+func TestWhoLosesAllItsPodsIsLetInAnew(t *testing.T) {
+	t.Parallel()
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=16,memory=64Gi"}})
+	createQueues(t, e, map[string]queueSpec{"q": {weight: 1, capability: "4"}})
+	e.PriorityClass(t, "high", 1000)
+	e.StartSchedulerWith(t, `actions: "enqueue, allocate, backfill"`)
+	gang := func(name, class string) env.Gang {
+		four := cpu("4")
+		return env.Gang{Name: name, Min: 2, Size: 2, CPU: "2", Queue: "q", Group: func(g *volcano.PodGroup) {
+			g.Spec.MinResources, g.Spec.PriorityClassName = &four, class
+		}}
+	}
+	phase := func(name string, want volcano.PodGroupPhase) func() string {
+		return func() string {
+			if is := e.PodGroup(t, name).Status.Phase; is != want {
+				return fmt.Sprintf("PodGroup %s is %s, want %s", name, is, want)
+			}
+			return ""
+		}
+	}
+	first := gang("first", "")
+	e.Create(t, first)
+	env.Eventually(t, time.Minute, phase("first", volcano.PodGroupRunning))
+	e.Create(t, gang("second", "high"))
+	env.Eventually(t, time.Minute, e.Waits(t, "second", model.NotAdmitted))
+
+	e.DeletePods(t.Context(), t, e.Members(t, "first")...)
+	env.Eventually(t, time.Minute, e.AllBound(t, "second", 2))
+	env.Eventually(t, time.Minute, phase("first", volcano.PodGroupPending))
+	e.CreatePods(t, first.Members()...)
+	env.Eventually(t, time.Minute, e.Waits(t, "first", model.NotAdmitted))
+	e.Delete(t, "second")
+	env.Eventually(t, time.Minute, e.AllBound(t, "first", 2))
+	env.Eventually(t, time.Minute, phase("first", volcano.PodGroupRunning))
+}
