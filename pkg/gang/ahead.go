@@ -237,7 +237,7 @@ type forecast struct {
 	demands []demand
 	// need is how many tasks the turn needs.
 	need int
-	// leavers are the pods of all nodes that end, sorted by when. Budget is what the job's queue may take now. The job takes all.
+	// leavers are the pods on all nodes that are expected to end, the first first. Budget is what the job's queue may take now, all what the job asks for.
 	leavers []*leaver
 	budget  func() Budget
 	all     resource.Vector
@@ -278,7 +278,7 @@ func compareLeavers(a, b *leaver) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.pod.GetPod().UID, b.pod.GetPod().UID))
 }
 
-// budgetBy is what the job's queue may take at a time, when the pods that end before have given back what they hold.
+// budgetBy is what the job's queue may take at a time. By then pods that end earlier have given back what they hold.
 func (f *forecast) budgetBy(at time.Time) Budget {
 	b := f.budget()
 	for _, l := range f.leavers {

@@ -106,7 +106,7 @@ func (u *unlucky) node(number int) string {
 func TestReservedRoomInAnUnluckyCluster(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		// happens is what happens while the gang holds; then the small job comes, and some time goes by.
+		// happens changes the cluster while room is reserved for the gang. The small job comes afterwards.
 		happens func(u *unlucky)
 		// starts are those of the gang and the small job that do.
 		starts map[int]bool
