@@ -28,12 +28,9 @@ type floor struct {
 	changed map[int]bool
 }
 
-// machine is what is left on a node.
+// machine is a node with what is left of it.
 type machine struct {
-	milliCPU int64
-	// left is what is left of each GPU.
-	left  []int
-	model string
+	fragment.Left
 	// leaf is the switch next to it; empty: not known.
 	leaf string
 	// lost is what the average pod could not use of that.
@@ -51,12 +48,12 @@ func newFloor(t *trace.Trace, cpuOf func(trace.Job) int64) *floor {
 	for i, n := range t.Nodes {
 		f.index[n.Name] = i
 		f.changed[i] = true
-		m := machine{milliCPU: n.MilliCPU, model: n.Model, left: make([]int, n.GPUs)}
+		m := machine{Left: fragment.Left{MilliCPU: n.MilliCPU, GPUs: make([]int, n.GPUs), Model: n.Model}}
 		if len(n.Network) > 0 {
 			m.leaf = switchName(n, 1)
 		}
-		for g := range m.left {
-			m.left[g] = fragment.Whole
+		for g := range m.GPUs {
+			m.GPUs[g] = fragment.Whole
 		}
 		f.nodes = append(f.nodes, m)
 	}
@@ -64,9 +61,9 @@ func newFloor(t *trace.Trace, cpuOf func(trace.Job) int64) *floor {
 	if usual == nil {
 		usual = t.Jobs
 	}
-	counts := map[fragment.Demand]int{}
+	counts := map[fragment.Demand]float64{}
 	for _, j := range usual {
-		counts[f.demand(j)] += j.Workers
+		counts[f.demand(j)] += float64(j.Workers)
 	}
 	f.kinds = fragment.KindsOf(counts)
 	return f
@@ -115,7 +112,7 @@ func (f *floor) cards(pod *corev1.Pod) []int {
 // whole are so many GPUs of which nothing is taken. They are alike.
 func (m *machine) whole(n int) []int {
 	var gpus []int
-	for g, left := range m.left {
+	for g, left := range m.GPUs {
 		if len(gpus) < n && left == fragment.Whole {
 			gpus = append(gpus, g)
 		}
@@ -145,9 +142,9 @@ func (f *floor) give(a *actor) {
 // change adds to what is left on a node, or takes from it.
 func (f *floor) change(a *actor, h holding, sign int) {
 	m := &f.nodes[h.node]
-	m.milliCPU += int64(sign) * f.cpuOf(a.Job)
+	m.MilliCPU += int64(sign) * f.cpuOf(a.Job)
 	for _, g := range h.gpus {
-		m.left[g] += sign * h.milli
+		m.GPUs[g] += sign * h.milli
 	}
 	f.changed[h.node] = true
 }
@@ -156,7 +153,7 @@ func (f *floor) change(a *actor, h holding, sign int) {
 func (f *floor) fragmented() float64 {
 	for i := range f.changed {
 		m := &f.nodes[i]
-		m.lost = f.kinds.Lost(m.milliCPU, m.left, m.model)
+		m.lost = f.kinds.Lost(m.Left)
 	}
 	clear(f.changed)
 	sum := 0.0

@@ -80,9 +80,9 @@ func (w *ruled) next() time.Duration { return -1 }
 func (w *ruled) fragmented() float64 {
 	w.queue.Left(func(node, left int) {
 		m := &w.floor.nodes[node]
-		for i := range m.left {
-			m.left[i] = min(left, fragment.Whole)
-			left -= m.left[i]
+		for i := range m.GPUs {
+			m.GPUs[i] = min(left, fragment.Whole)
+			left -= m.GPUs[i]
 		}
 		w.floor.changed[node] = true
 	})

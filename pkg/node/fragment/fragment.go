@@ -7,7 +7,9 @@ package fragment
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -23,83 +25,198 @@ type Demand struct {
 	Models string
 }
 
-// kind is a demand, and which part of the pods has it.
-type kind struct {
-	Demand
-	models []string
-	part   float64
+// Left is what is left of a node.
+type Left struct {
+	MilliCPU int64
+	// GPUs is what is left of each, in thousandths.
+	GPUs []int
+	// Model is that of the GPUs; empty: not known.
+	Model string
 }
 
-// Kinds are the demands of usual pods, and how usual each is.
-type Kinds struct{ kinds []kind }
+// Sum is what is left of all GPUs together, in thousandths.
+func (l Left) Sum() int {
+	sum := 0
+	for _, g := range l.GPUs {
+		sum += g
+	}
+	return sum
+}
+
+// Without is what a pod leaves of it: parts are taken from the GPU with the least that suffices, whole GPUs in their order. False: it does not suffice.
+func (l Left) Without(d Demand) (Left, bool) {
+	after := Left{MilliCPU: l.MilliCPU - d.MilliCPU, GPUs: slices.Clone(l.GPUs), Model: l.Model}
+	for range d.GPUs {
+		best := -1
+		for i, left := range after.GPUs {
+			if left >= d.Milli && left == l.GPUs[i] && (best < 0 || left < after.GPUs[best]) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return l, false
+		}
+		after.GPUs[best] -= d.Milli
+	}
+	return after, after.MilliCPU >= 0
+}
 
 // usual is the part of all pods that kinds are to make up.
 const usual = 0.95
 
+// Kinds are the demands of usual pods, and how usual each is.
+type Kinds struct {
+	chosen []popular
+	groups []group
+}
+
+// popular is a demand and how many pods have it.
+type popular struct {
+	Demand
+	pods float64
+}
+
+// group are kinds that differ in CPU only.
+type group struct {
+	gpus, milli int
+	// models are accepted; none: all are.
+	models []string
+	// cpus rise. Sums, one more than these, are the parts of the pods that ask for less CPU than each, and last that of the group.
+	cpus []int64
+	sums []float64
+}
+
 // KindsOf are the most frequent of some demands, which make up 95 % of them; of equal frequency the larger one is first. Counts says how often there
 // is each.
-func KindsOf(counts map[Demand]int) Kinds {
-	var all []kind
-	pods := 0
+func KindsOf(counts map[Demand]float64) Kinds {
+	all := make([]popular, 0, len(counts))
 	for d, n := range counts {
-		k := kind{Demand: d, part: float64(n)}
-		if d.Models != "" {
-			k.models = strings.Split(d.Models, "|")
-		}
-		all = append(all, k)
-		pods += n
+		all = append(all, popular{d, n})
 	}
-	slices.SortFunc(all, func(a, b kind) int {
-		return -cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.MilliCPU, b.MilliCPU), cmp.Compare(a.Milli, b.Milli),
+	slices.SortFunc(all, func(a, b popular) int {
+		return -cmp.Or(cmp.Compare(a.pods, b.pods), cmp.Compare(a.MilliCPU, b.MilliCPU), cmp.Compare(a.Milli, b.Milli),
 			cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.Models, b.Models))
 	})
-	var k Kinds
-	sum := 0.0
-	for _, one := range all {
-		if sum >= usual*float64(pods) {
-			break
-		}
-		k.kinds = append(k.kinds, one)
-		sum += one.part
+	pods := sum(all)
+	chosen, so := 0, 0.0
+	for chosen < len(all) && so < usual*pods {
+		so += all[chosen].pods
+		chosen++
 	}
-	for i := range k.kinds {
-		k.kinds[i].part /= sum
+	return grouped(all[:chosen])
+}
+
+func sum(all []popular) float64 {
+	pods := 0.0
+	for i := range all {
+		pods += all[i].pods
+	}
+	return pods
+}
+
+// grouped makes kinds of demands, of which all count.
+func grouped(chosen []popular) Kinds {
+	k := Kinds{chosen: chosen}
+	type key struct {
+		gpus, milli int
+		models      string
+	}
+	of := map[key][]popular{}
+	var order []key
+	for _, p := range chosen {
+		one := key{p.GPUs, p.Milli, p.Models}
+		if of[one] == nil {
+			order = append(order, one)
+		}
+		of[one] = append(of[one], p)
+	}
+	pods := sum(chosen)
+	for _, one := range order {
+		g := group{gpus: one.gpus, milli: one.milli, sums: []float64{0}}
+		if one.models != "" {
+			g.models = strings.Split(one.models, "|")
+		}
+		slices.SortFunc(of[one], func(a, b popular) int { return cmp.Compare(a.MilliCPU, b.MilliCPU) })
+		part := 0.0
+		for _, p := range of[one] {
+			part += p.pods / pods
+			g.cpus, g.sums = append(g.cpus, p.MilliCPU), append(g.sums, part)
+		}
+		k.groups = append(k.groups, g)
 	}
 	return k
 }
 
 // Len is how many kinds there are.
-func (k Kinds) Len() int { return len(k.kinds) }
+func (k Kinds) Len() int { return len(k.chosen) }
+
+// Scarce are the kinds with those that accept few models weighed up, by the GPUs of the cluster for each one that they accept: what is lost to
+// them can be had in few other places. GPUs is how many there are of each model. This is not part of the published measure.
+func (k Kinds) Scarce(gpus map[string]int) Kinds {
+	all := 0
+	for _, n := range gpus {
+		all += n
+	}
+	weighed := slices.Clone(k.chosen)
+	for i := range weighed {
+		if weighed[i].Models == "" {
+			continue
+		}
+		accepted := 0
+		for model := range strings.SplitSeq(weighed[i].Models, "|") {
+			accepted += gpus[model]
+		}
+		if accepted > 0 {
+			weighed[i].pods *= float64(all) / float64(accepted)
+		}
+	}
+	return grouped(weighed)
+}
 
 // Lost is what the average pod could not use of what is left on a node, in thousandths of a GPU: all of it where the pod asks for no GPU or does not
-// fit, else the pieces that are too small for it. Left is what is left of each GPU.
-func (k Kinds) Lost(milliCPU int64, left []int, model string) float64 {
-	all := 0
-	for _, l := range left {
-		all += l
+// fit, else the pieces that are too small for it.
+func (k Kinds) Lost(l Left) float64 {
+	all := l.Sum()
+	if all == 0 {
+		return 0
 	}
 	lost := 0.0
-	for i := range k.kinds {
-		lost += k.kinds[i].part * float64(k.kinds[i].unused(milliCPU, left, model, all))
+	for i := range k.groups {
+		g := &k.groups[i]
+		pods := g.sums[len(g.sums)-1]
+		small, ok := g.small(l)
+		if !ok {
+			lost += pods * float64(all)
+			continue
+		}
+		fit := g.sums[sort.Search(len(g.cpus), func(i int) bool { return g.cpus[i] > l.MilliCPU })]
+		lost += fit*float64(small) + (pods-fit)*float64(all)
 	}
 	return lost
 }
 
-// unused is what a pod of a kind could not use.
-func (k *kind) unused(milliCPU int64, left []int, model string, all int) int {
-	if k.GPUs == 0 || milliCPU < k.MilliCPU || len(k.models) > 0 && !slices.Contains(k.models, model) {
-		return all
+// small are the pieces that are too small for pods of a group; false: these get no GPU there, or want none.
+func (g *group) small(l Left) (int, bool) {
+	if g.gpus == 0 || len(g.models) > 0 && !slices.Contains(g.models, l.Model) {
+		return 0, false
 	}
 	large, small := 0, 0
-	for _, l := range left {
-		if l >= k.Milli {
+	for _, left := range l.GPUs {
+		if left >= g.milli {
 			large++
 		} else {
-			small += l
+			small += left
 		}
 	}
-	if large < k.GPUs {
-		return all
-	}
-	return small
+	return small, large >= g.gpus
+}
+
+// Levels is how many levels of gain there are. So coarse are they that many nodes are on one: the published figures are worse with the exact gain.
+const Levels = 100
+
+// Level is how good it is to leave a node so: 0 to 99, 50 where as much is lost as before. Around that a level is 40 thousandths of a GPU that are
+// lost or won; far from it levels get wider, as those of the paper do.
+func (k Kinds) Level(before, after Left) int {
+	gain := k.Lost(before) - k.Lost(after)
+	return min(Levels-1, int(Levels/(1+math.Exp(-gain/Whole))))
 }

@@ -55,20 +55,13 @@ func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.O
 		if err != nil {
 			return nil, err
 		}
-		pl := &DeviceShare{args: *args, mode: modeOf(args), handle: handle, clock: c, ledger: newLedger()}
+		pl := &DeviceShare{args: *args, mode: card.ModeOf(args), handle: handle, clock: c, ledger: newLedger()}
 		pl.nodes = handle.SharedInformerFactory().Core().V1().Nodes().Lister()
 		if err := pl.follow(func() { state.Raise(model.NodeChanged) }); err != nil {
 			return nil, err
 		}
 		return pl, nil
 	}
-}
-
-func modeOf(args *config.DeviceShareArgs) card.Mode {
-	if args.Mode == config.DeviceVGPU {
-		return card.VGPU{Order: card.Order(args.SchedulePolicy), Exclusive: args.ExclusiveRules}
-	}
-	return card.GPU{Whole: args.Mode == config.DeviceGPUNumber}
 }
 
 // Name returns the plugin's name.

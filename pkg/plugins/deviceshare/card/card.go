@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/node"
 )
 
@@ -89,10 +90,23 @@ func (c *Card) cores() int64 {
 	return taken
 }
 
+// Whole is a card, in the unit of Left and Asks: thousandths.
+const Whole = 1000
+
+// Left is what is left of the card, in thousandths: of its memory or of its cores, of which there is less.
+func (c *Card) Left() int {
+	if c.Partitioned || c.Shares > 0 && len(c.parts) >= c.Shares || c.Memory <= 0 {
+		return 0
+	}
+	return max(0, min(int((c.Memory-c.memory())*Whole/c.Memory), int(100-c.cores())*Whole/100))
+}
+
 // Mode is a way of giving cards to pods.
 type Mode interface {
 	// Wants reports whether a pod asks for cards. An error says what is wrong with the pod, and what to write instead.
 	Wants(pod *corev1.Pod) (bool, error)
+	// Asks is what a pod asks for, where a card has so much memory: how many cards, and how much of each, in thousandths.
+	Asks(pod *corev1.Pod, memory int64) (cards, milli int)
 	// Cards are the healthy cards of a node, with nobody on them. An error says which annotation of the node cannot be read.
 	Cards(node *corev1.Node) ([]*Card, error)
 	// Recorded is what the annotations of a pod on a node say it has there; false when they say nothing about it.
@@ -102,6 +116,14 @@ type Mode interface {
 	Choose(pod *corev1.Pod, cards []*Card) (choice Choice, reason string)
 	// Annotations are what the device plugin on the node is to read off the pod.
 	Annotations(a Assignment, node string, now time.Time) map[string]string
+}
+
+// ModeOf is the mode that the arguments of the plugin DeviceShare tell of.
+func ModeOf(args *config.DeviceShareArgs) Mode {
+	if args.Mode == config.DeviceVGPU {
+		return VGPU{Order: Order(args.SchedulePolicy), Exclusive: args.ExclusiveRules}
+	}
+	return GPU{Whole: args.Mode == config.DeviceGPUNumber}
 }
 
 // Choice is what a pod gets, and how good that is.

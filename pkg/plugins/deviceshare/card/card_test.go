@@ -386,3 +386,95 @@ func TestAnnotationsOfPodsThatWaitDoNotCount(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsLeftOfCards: of memory and cores that of which there is less; nothing where all shares are taken.
+func TestWhatIsLeftOfCards(t *testing.T) {
+	const a, b = "a,2,8000,T4,true,hami-core", "b,10,8000,T4,true,hami-core"
+	for name, tc := range map[string]struct {
+		mode card.Mode
+		on   *corev1.Node
+		pods []*corev1.Pod
+		want []int
+	}{
+		"nobody is there": {card.VGPU{}, vgpus(a, b, "m,10,8000,T4,true,mig"), nil, []int{1000, 1000, 0}},
+		"memory":          {card.VGPU{}, vgpus(a, b), []*corev1.Pod{recorded(pod("p", vgpu(1, 6000, 0)), "b,NVIDIA,6000,0:;")}, []int{1000, 250}},
+		"cores":           {card.VGPU{}, vgpus(a, b), []*corev1.Pod{recorded(pod("p", vgpu(1, 1000, 90)), "b,NVIDIA,1000,90:;")}, []int{1000, 100}},
+		"shares": {card.VGPU{}, vgpus(a, b), []*corev1.Pod{
+			recorded(pod("p", vgpu(1, 1, 0)), "a,NVIDIA,1,0:;"), recorded(pod("q", vgpu(1, 1, 0)), "a,NVIDIA,1,0:;"),
+		}, []int{0, 1000}},
+		"whole cards":      {card.GPU{Whole: true}, gpus("3"), []*corev1.Pod{with(pod("p", limits{"volcano.sh/gpu-number": 1}), "volcano.sh/gpu-index", "1")}, []int{1000, 0, 1000}},
+		"memory of a card": {card.GPU{}, gpus("3"), []*corev1.Pod{with(pod("p", limits{"volcano.sh/gpu-memory": 2000}), "volcano.sh/gpu-index", "1")}, []int{1000, 750, 1000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, p := range tc.pods {
+				p.Spec.NodeName = "n"
+			}
+			cards, err := card.Taken(tc.mode, tc.on, tc.pods, nothing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []int
+			for _, c := range cards {
+				got = append(got, c.Left())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatPodsAskForOfACard has cards of 8000.
+func TestWhatPodsAskForOfACard(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mode         card.Mode
+		pod          *corev1.Pod
+		cards, milli int
+	}{
+		"nothing":              {card.VGPU{}, pod("p", limits{}), 0, 0},
+		"a whole card":         {card.VGPU{}, pod("p", vgpu(1, 0, 0)), 1, 1000},
+		"all cores":            {card.VGPU{}, pod("p", vgpu(2, 1, 100)), 2, 1000},
+		"memory":               {card.VGPU{}, pod("p", vgpu(1, 2000, 10)), 1, 250},
+		"more than a card has": {card.VGPU{}, pod("p", vgpu(1, 9000, 0)), 1, 1000},
+		"a percentage":         {card.VGPU{}, pod("p", limits{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory-percentage": 30}), 1, 300},
+		"two containers":       {card.VGPU{}, pod("p", vgpu(1, 2000, 0), limits{}, vgpu(2, 1, 40)), 3, 400},
+		"what is an error":     {card.VGPU{}, pod("p", vgpu(1, 1, 101)), 0, 0},
+		"cards by number":      {card.GPU{Whole: true}, pod("p", limits{"volcano.sh/gpu-number": 3}), 3, 1000},
+		"memory of one":        {card.GPU{}, pod("p", limits{"volcano.sh/gpu-memory": 1001}), 1, 126},
+		"none of these":        {card.GPU{}, pod("p", limits{}), 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if cards, milli := tc.mode.Asks(tc.pod, 8000); cards != tc.cards || milli != tc.milli {
+				t.Errorf("got %d cards, %d of each, want %d, %d", cards, milli, tc.cards, tc.milli)
+			}
+		})
+	}
+}
+
+// TestTypesAsText: what a pod says of types is a text, which takes the same cards.
+func TestTypesAsText(t *testing.T) {
+	only, but := with(pod("p"), "nvidia.com/use-gputype", "v100, A100"), with(pod("p"), "nvidia.com/nouse-gputype", "T4")
+	for name, tc := range map[string]struct {
+		pod   *corev1.Pod
+		takes []string
+	}{
+		"all":  {pod("p"), []string{"NVIDIA-T4", "NVIDIA-A100", "NVIDIA-V100"}},
+		"some": {only, []string{"NVIDIA-A100", "NVIDIA-V100"}},
+		"but":  {but, []string{"NVIDIA-A100", "NVIDIA-V100"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var takes []string
+			for _, cardType := range []string{"NVIDIA-T4", "NVIDIA-A100", "NVIDIA-V100"} {
+				if card.TakesType(card.TypesOf(tc.pod), cardType) {
+					takes = append(takes, cardType)
+				}
+			}
+			if diff := cmp.Diff(tc.takes, takes); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+	if card.TypesOf(pod("p")) != "" || card.TypesOf(only) == card.TypesOf(but) {
+		t.Errorf("texts are %q, %q and %q", card.TypesOf(pod("p")), card.TypesOf(only), card.TypesOf(but))
+	}
+}

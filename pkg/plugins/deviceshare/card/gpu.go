@@ -63,6 +63,18 @@ func (g GPU) demand(pod *corev1.Pod) int64 {
 // Wants implements Mode.
 func (g GPU) Wants(pod *corev1.Pod) (bool, error) { return g.demand(pod) > 0, nil }
 
+// Asks implements Mode.
+func (g GPU) Asks(pod *corev1.Pod, memory int64) (cards, milli int) {
+	switch demand := g.demand(pod); {
+	case demand <= 0:
+		return 0, 0
+	case g.Whole:
+		return int(demand), Whole
+	default:
+		return 1, thousandths(demand, memory)
+	}
+}
+
 // Cards implements Mode: all cards of a node have the same memory.
 func (g GPU) Cards(node *corev1.Node) ([]*Card, error) {
 	memory, number := node.Status.Capacity[gpuMemory], node.Status.Capacity[gpuNumber]

@@ -57,6 +57,14 @@ func (r request) of(c *Card) int64 {
 	return max(1, c.Memory*r.percent/100)
 }
 
+// thousandths are what a part is of a whole, at most all of it; rounded up. Of an unknown whole a part is all.
+func thousandths(part, whole int64) int {
+	if whole <= 0 || part >= whole {
+		return Whole
+	}
+	return int((part*Whole + whole - 1) / whole)
+}
+
 // requestOf reads what a container asks for.
 func requestOf(c *corev1.Container) (request, error) {
 	r := request{
@@ -89,9 +97,27 @@ func wishesOf(pod *corev1.Pod) wishes {
 	}
 }
 
-func list(pod *corev1.Pod, annotation string) []string {
+// TypesOf is what the annotations of a pod say about types of cards, as text: equal for pods that say the same, empty for those that take all.
+func TypesOf(pod *corev1.Pod) string {
+	w := wishesOf(pod)
+	if len(w.types)+len(w.noTypes) == 0 {
+		return ""
+	}
+	return strings.Join(w.types, ",") + "!" + strings.Join(w.noTypes, ",")
+}
+
+// TakesType reports whether pods of which TypesOf is such a text take cards of a type.
+func TakesType(types, cardType string) bool {
+	only, but, _ := strings.Cut(types, "!")
+	w := wishes{types: split(only), noTypes: split(but)}
+	return w.accepts(&Card{Type: cardType})
+}
+
+func list(pod *corev1.Pod, annotation string) []string { return split(pod.Annotations[annotation]) }
+
+func split(text string) []string {
 	var all []string
-	for text := range strings.SplitSeq(pod.Annotations[annotation], ",") {
+	for text := range strings.SplitSeq(text, ",") {
 		if text = strings.TrimSpace(text); text != "" {
 			all = append(all, text)
 		}

@@ -76,6 +76,22 @@ func (v VGPU) Wants(pod *corev1.Pod) (bool, error) {
 	return true, nil
 }
 
+// Asks implements Mode. Of containers that ask for parts of different size the largest counts for all.
+func (v VGPU) Asks(pod *corev1.Pod, memory int64) (cards, milli int) {
+	for i := range pod.Spec.Containers {
+		r, err := requestOf(&pod.Spec.Containers[i])
+		if err != nil {
+			return 0, 0
+		}
+		if r.number == 0 {
+			continue
+		}
+		cards += r.number
+		milli = max(milli, thousandths(r.cores, 100), thousandths(r.of(&Card{Memory: memory}), memory))
+	}
+	return cards, milli
+}
+
 // Cards implements Mode. The annotation has an entry "uuid,shares,megabytes,type,health,mode" for each card, and a colon between
 // them; older device plugins leave the mode out.
 func (v VGPU) Cards(node *corev1.Node) ([]*Card, error) {
