@@ -21,6 +21,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/deviceshare"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/votes"
+	"github.com/caldera-scheduler/caldera/pkg/plugins/fragmentation"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gangpreemption"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/mostrequested"
@@ -47,6 +48,7 @@ var table = []struct {
 	{binpack.Name, func(*core.Core) runtime.PluginFactory { return binpack.New }},
 	{deviceshare.Name, func(c *core.Core) runtime.PluginFactory { return deviceshare.New(c.State, c.Clock()) }},
 	{extender.Name, func(c *core.Core) runtime.PluginFactory { return extender.New(c.State, c.Clock()) }},
+	{fragmentation.Name, func(c *core.Core) runtime.PluginFactory { return fragmentation.New(c.Clock()) }},
 	{gang.Name, func(c *core.Core) runtime.PluginFactory { return gang.New(forGang(c)) }},
 	{gangpreemption.Name, func(c *core.Core) runtime.PluginFactory { return gangpreemption.New(forPreemption(c)) }},
 	{mostrequested.Name, func(*core.Core) runtime.PluginFactory { return mostrequested.New }},

@@ -53,7 +53,11 @@ func TestScenariosAreWhatTheyWereSaidToBe(t *testing.T) {
 		"lingjun-topology.yaml": {2498, 13094, 2048, 0.88},
 		"large-gangs.yaml":      {2207, 2297, 160, 0.855},
 		// Nothing of it has a duration.
-		"inflate-default.yaml": {10829, 10829, 6212, 0},
+		"inflate-default.yaml":     {10829, 10829, 6212, 0},
+		"inflate-gpuspec33.yaml":   {10829, 10829, 6212, 0},
+		"inflate-multigpu50.yaml":  {6404, 6404, 6212, 0},
+		"inflate-gpushare100.yaml": {16665, 16665, 6212, 0},
+		"inflate-cpu250.yaml":      {12529, 12529, 6212, 0},
 	}
 	files, err := filepath.Glob("*.yaml")
 	if err != nil || len(files) != len(want) {

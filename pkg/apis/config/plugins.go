@@ -22,6 +22,9 @@ const (
 // PluginReservation is the name in a tier of a plugin that Volcano does not have: room is reserved for jobs that have waited for long.
 const PluginReservation = "reservation"
 
+// PluginFragmentation is the name in a tier of a plugin that Volcano does not have: pods go where they leave the least that is of no use.
+const PluginFragmentation = "fragmentation"
+
 // The names in a tier of the plugins that decide on nodes (Volcano pkg/scheduler/plugins/factory.go).
 const (
 	PluginBinpack              = "binpack"

@@ -23,7 +23,7 @@ func init() {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
-		&BatchQueueArgs{}, &BinpackArgs{}, &DeviceShareArgs{}, &ExtenderArgs{}, &GangArgs{}, &GangPreemptionArgs{}, &NetworkTopologyArgs{}, &NodeGroupArgs{},
+		&BatchQueueArgs{}, &BinpackArgs{}, &DeviceShareArgs{}, &ExtenderArgs{}, &FragmentationArgs{}, &GangArgs{}, &GangPreemptionArgs{}, &NetworkTopologyArgs{}, &NodeGroupArgs{},
 		&ReclaimArgs{},
 		&ResourceStrategyFitArgs{}, &TDMArgs{},
 		&UsageArgs{})

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -23,6 +22,11 @@ type Demand struct {
 	GPUs, Milli int
 	// Models are those of GPUs that it accepts, joined with "|"; empty: all.
 	Models string
+}
+
+// Compare orders demands: by CPU, then by GPUs.
+func (d Demand) Compare(other Demand) int {
+	return cmp.Or(cmp.Compare(d.MilliCPU, other.MilliCPU), cmp.Compare(d.Milli, other.Milli), cmp.Compare(d.GPUs, other.GPUs), cmp.Compare(d.Models, other.Models))
 }
 
 // Left is what is left of a node.
@@ -94,8 +98,7 @@ func KindsOf(counts map[Demand]float64) Kinds {
 		all = append(all, popular{d, n})
 	}
 	slices.SortFunc(all, func(a, b popular) int {
-		return -cmp.Or(cmp.Compare(a.pods, b.pods), cmp.Compare(a.MilliCPU, b.MilliCPU), cmp.Compare(a.Milli, b.Milli),
-			cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.Models, b.Models))
+		return -cmp.Or(cmp.Compare(a.pods, b.pods), a.Compare(b.Demand))
 	})
 	pods := sum(all)
 	chosen, so := 0, 0.0
@@ -189,7 +192,8 @@ func (k Kinds) Lost(l Left) float64 {
 			lost += pods * float64(all)
 			continue
 		}
-		fit := g.sums[sort.Search(len(g.cpus), func(i int) bool { return g.cpus[i] > l.MilliCPU })]
+		enough, _ := slices.BinarySearch(g.cpus, l.MilliCPU+1)
+		fit := g.sums[enough]
 		lost += fit*float64(small) + (pods-fit)*float64(all)
 	}
 	return lost

@@ -9,6 +9,7 @@ const (
 	BatchQueue          = "BatchQueue"
 	Gang                = "Gang"
 	Binpack             = "Binpack"
+	Fragmentation       = "Fragmentation"
 	NodeGroup           = "NodeGroup"
 	ResourceStrategyFit = "ResourceStrategyFit"
 	NetworkTopology     = "NetworkTopology"
@@ -25,6 +26,6 @@ const (
 
 // All are the names of all plugins.
 var All = []string{
-	BatchQueue, Gang, Binpack, NodeGroup, ResourceStrategyFit, NetworkTopology, TaskTopology, MostRequested, Extender, TDM, Reclaim, Usage,
+	BatchQueue, Gang, Binpack, Fragmentation, NodeGroup, ResourceStrategyFit, NetworkTopology, TaskTopology, MostRequested, Extender, TDM, Reclaim, Usage,
 	NUMAAware, DeviceShare, GangPreemption,
 }

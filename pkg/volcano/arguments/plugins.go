@@ -35,6 +35,7 @@ var checks = map[string]func(*config.TierPlugin, *field.Path) field.ErrorList{
 	config.PluginBinpack:              errorsOf(DecodeBinpack),
 	config.PluginDeviceShare:          errorsOf(DecodeDeviceShare),
 	config.PluginExtender:             errorsOf(DecodeExtender),
+	config.PluginFragmentation:        errorsOf(DecodeFragmentation),
 	config.PluginNetworkTopologyAware: errorsOf(DecodeNetworkTopology),
 	config.PluginNodeGroup:            errorsOf(DecodeNodeGroup),
 	config.PluginNodeOrder:            errorsOf(DecodeNodeOrder),

@@ -220,12 +220,14 @@ func TestPluginsWithoutArguments(t *testing.T) {
 	}
 }
 
+// invalid is the error about an argument of the only plugin.
+func invalid(key, value, problem string) []string {
+	return []string{"plugins[0].arguments[" + key + "]: Invalid value: " + value + ": " + problem}
+}
+
 func TestDecodeReservation(t *testing.T) {
 	standard := arguments.Reservation{
 		After: 30 * time.Minute, Holders: 1, BackfillWithin: 10 * time.Minute, Trust: arguments.Enforced, GiveUpAfter: 24 * time.Hour,
-	}
-	at := func(key, value, problem string) []string {
-		return []string{"plugins[0].arguments[" + key + "]: Invalid value: " + value + ": " + problem}
 	}
 	run(t, "reservation", arguments.DecodeReservation, map[string]decodes[arguments.Reservation]{
 		"nothing": {"{}", standard, nil},
@@ -234,13 +236,13 @@ func TestDecodeReservation(t *testing.T) {
 			arguments.Reservation{Holders: 16, BackfillWithin: 24 * time.Hour, Trust: arguments.Declared},
 			nil,
 		},
-		"a long wait":         {"reservation.after: 721h", standard, at("reservation.after", `"721h"`, "must be from 0s to 720h")},
-		"a wait without unit": {"reservation.after: 30", standard, at("reservation.after", "30", `must be a duration with its unit, such as "10m"`)},
-		"nobody":              {"reservation.holders: 0", standard, at("reservation.holders", "0", "must be a whole number from 1 to 16")},
-		"less than no time":   {"reservation.backfillWithin: -1s", standard, at("reservation.backfillWithin", `"-1s"`, "must be from 0s to 24h")},
-		"for a year":          {"reservation.giveUpAfter: 8760h", standard, at("reservation.giveUpAfter", `"8760h"`, "must be from 0s, which is never, to 720h")},
+		"a long wait":         {"reservation.after: 721h", standard, invalid("reservation.after", `"721h"`, "must be from 0s to 720h")},
+		"a wait without unit": {"reservation.after: 30", standard, invalid("reservation.after", "30", `must be a duration with its unit, such as "10m"`)},
+		"nobody":              {"reservation.holders: 0", standard, invalid("reservation.holders", "0", "must be a whole number from 1 to 16")},
+		"less than no time":   {"reservation.backfillWithin: -1s", standard, invalid("reservation.backfillWithin", `"-1s"`, "must be from 0s to 24h")},
+		"for a year":          {"reservation.giveUpAfter: 8760h", standard, invalid("reservation.giveUpAfter", `"8760h"`, "must be from 0s, which is never, to 720h")},
 		"blind trust": {
-			"reservation.trust: Predicted", standard, at("reservation.trust", `"Predicted"`, `must be "Enforced" or "Declared"`),
+			"reservation.trust: Predicted", standard, invalid("reservation.trust", `"Predicted"`, `must be "Enforced" or "Declared"`),
 		},
 		"a mistyped key": {
 			"reservation.hodlers: 2", standard,

@@ -36,7 +36,7 @@ func TestEveryPluginOfVolcanoIsAcceptedInATier(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	of := append(slices.Clone(factory), config.PluginReservation)
+	of := append(slices.Clone(factory), config.PluginReservation, config.PluginFragmentation)
 	slices.Sort(of)
 	if diff := cmp.Diff(of, arguments.Plugins()); diff != "" {
 		t.Errorf("plugins of Volcano with reservation, and those that a tier may hold (-want,+got)\n%s", diff)
@@ -177,7 +177,7 @@ func TestTheTableOfArgumentsIsComplete(t *testing.T) {
 // TestTheTableOfArgumentsIsTrue compares the states of the table with the report, and looks the keys up in the tests it names.
 func TestTheTableOfArgumentsIsTrue(t *testing.T) {
 	own := []string{
-		"extender.maxScore", "prometheus.nodeLabel", "reservation.after", "reservation.backfillWithin", "reservation.giveUpAfter", "reservation.holders",
+		"extender.maxScore", "fragmentation.halfLife", "fragmentation.modelLabel", "fragmentation.resource", "fragmentation.weight", "prometheus.nodeLabel", "reservation.after", "reservation.backfillWithin", "reservation.giveUpAfter", "reservation.holders",
 		"reservation.trust", "timeout", "total",
 	}
 	for _, r := range rows(t) {

@@ -54,6 +54,7 @@ func Apply(p *schedulerconfig.KubeSchedulerProfile, args *config.BatchQueueArgs)
 	t.tdm()
 	t.numaAware()
 	t.deviceShare()
+	t.fragmentation()
 	t.usage(args.Metrics)
 	t.extender()
 	if err := t.errs.ToAggregate(); err != nil {
@@ -185,6 +186,18 @@ func (t *translator) binpack() {
 	if args := decoded(t, config.PluginBinpack, arguments.DecodeBinpack); t.scores(config.PluginBinpack) && args.Weight > 0 {
 		t.add(names.Binpack, &args.Args, args.Weight)
 	}
+}
+
+// fragmentation adds the plugin Fragmentation. Where deviceshare gives cards out, these count.
+func (t *translator) fragmentation() {
+	decoded := decoded(t, config.PluginFragmentation, arguments.DecodeFragmentation)
+	if !t.scores(config.PluginFragmentation) || decoded.Weight == 0 {
+		return
+	}
+	if args := argsOf[*config.DeviceShareArgs](t.profile, names.DeviceShare); args != nil {
+		decoded.Args.Cards = args.DeepCopy()
+	}
+	t.add(names.Fragmentation, &decoded.Args, decoded.Weight)
 }
 
 func (t *translator) resourceStrategyFit() {

@@ -19,6 +19,7 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&BatchQueueArgs{}, func(obj interface{}) { SetObjectDefaults_BatchQueueArgs(obj.(*BatchQueueArgs)) })
 	scheme.AddTypeDefaultingFunc(&BinpackArgs{}, func(obj interface{}) { SetObjectDefaults_BinpackArgs(obj.(*BinpackArgs)) })
 	scheme.AddTypeDefaultingFunc(&ExtenderArgs{}, func(obj interface{}) { SetObjectDefaults_ExtenderArgs(obj.(*ExtenderArgs)) })
+	scheme.AddTypeDefaultingFunc(&FragmentationArgs{}, func(obj interface{}) { SetObjectDefaults_FragmentationArgs(obj.(*FragmentationArgs)) })
 	scheme.AddTypeDefaultingFunc(&GangArgs{}, func(obj interface{}) { SetObjectDefaults_GangArgs(obj.(*GangArgs)) })
 	scheme.AddTypeDefaultingFunc(&GangPreemptionArgs{}, func(obj interface{}) { SetObjectDefaults_GangPreemptionArgs(obj.(*GangPreemptionArgs)) })
 	scheme.AddTypeDefaultingFunc(&NetworkTopologyArgs{}, func(obj interface{}) { SetObjectDefaults_NetworkTopologyArgs(obj.(*NetworkTopologyArgs)) })
@@ -39,6 +40,10 @@ func SetObjectDefaults_BinpackArgs(in *BinpackArgs) {
 
 func SetObjectDefaults_ExtenderArgs(in *ExtenderArgs) {
 	SetDefaults_ExtenderArgs(in)
+}
+
+func SetObjectDefaults_FragmentationArgs(in *FragmentationArgs) {
+	SetDefaults_FragmentationArgs(in)
 }
 
 func SetObjectDefaults_GangArgs(in *GangArgs) {
