@@ -198,8 +198,15 @@ func TestASiblingBorrowsUntilItsOwnerComes(t *testing.T) {
 		env.Eventually(t, time.Minute, holds(map[string]int{"dev": 7 - owned, "prod": owned + 1}))
 	}
 	// Both hold what they deserve; the next core goes to the one that gave it up.
-	e.DeletePods(t.Context(), t, placed(t, e, "dev")[0])
-	env.Eventually(t, time.Minute, holds(map[string]int{"dev": 4, "prod": 4}))
+	// They hold as much before, until the informer has heard that the pod is gone.
+	given := placed(t, e, "dev")[0]
+	e.DeletePods(t.Context(), t, given)
+	env.Eventually(t, time.Minute, func() string {
+		if slices.ContainsFunc(placed(t, e, "dev"), func(p *corev1.Pod) bool { return p.Name == given.Name }) {
+			return given.Name + " is not gone"
+		}
+		return holds(map[string]int{"dev": 4, "prod": 4})()
+	})
 	env.Consistently(t, 2*time.Second, holds(map[string]int{"dev": 4, "prod": 4}))
 	env.Eventually(t, time.Minute, func() string {
 		q, err := e.Volcano.SchedulingV1beta1().Queues().Get(t.Context(), "eng", metav1.GetOptions{})
