@@ -15,7 +15,7 @@ import (
 type FragmentationArgs struct {
 	metav1.TypeMeta
 
-	// Resource is what whole GPUs are called.
+	// Resource is the name of whole GPUs among the resources of nodes.
 	Resource string
 	// ModelLabel is the label of nodes with the model of their GPUs.
 	ModelLabel string
@@ -27,7 +27,7 @@ type FragmentationArgs struct {
 
 // What counts where nothing is said.
 const (
-	// DefaultGPUResource is what NVIDIA's device plugin calls whole GPUs, and DefaultGPUModelLabel the label with their model of its feature discovery.
+	// DefaultGPUResource is the resource of NVIDIA's device plugin. DefaultGPUModelLabel is set by NVIDIA's feature discovery.
 	DefaultGPUResource   = "nvidia.com/gpu"
 	DefaultGPUModelLabel = "nvidia.com/gpu.product"
 	// DefaultHalfLife is a week: what is asked for at weekends differs.

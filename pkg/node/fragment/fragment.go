@@ -29,16 +29,16 @@ func (d Demand) Compare(other Demand) int {
 	return cmp.Or(cmp.Compare(d.MilliCPU, other.MilliCPU), cmp.Compare(d.Milli, other.Milli), cmp.Compare(d.GPUs, other.GPUs), cmp.Compare(d.Models, other.Models))
 }
 
-// Left is what is left of a node.
+// Left is the free CPU and the free GPUs of a node.
 type Left struct {
 	MilliCPU int64
-	// GPUs is what is left of each, in thousandths.
+	// GPUs are the free parts of each GPU, in thousandths.
 	GPUs []int
 	// Model is that of the GPUs; empty: not known.
 	Model string
 }
 
-// Sum is what is left of all GPUs together, in thousandths.
+// Sum adds up the free parts of all GPUs, in thousandths.
 func (l Left) Sum() int {
 	sum := 0
 	for _, g := range l.GPUs {

@@ -33,7 +33,7 @@ type mix struct {
 	clock    clock.PassiveClock
 	halfLife time.Duration
 
-	// mu guards what follows; never held while calling out, but for cluster.
+	// mu guards what follows. While it is held nothing is called but what learn is given.
 	mu sync.Mutex
 	// begun: the pods of nodes have been counted.
 	begun bool
@@ -91,7 +91,7 @@ func (m *mix) learn(a arrival, nodes int, bound func() []arrival, survey func() 
 	m.count(a)
 	if m.now.version == 0 || m.fresh > 0 && m.fresh >= anew*m.known || nodes != m.now.cluster.nodes {
 		c := survey()
-		m.now = &outlook{version: m.now.version + 1, kinds: m.kinds(c.gpus, takes), cluster: c}
+		m.now = &outlook{version: m.now.version + 1, kinds: m.kinds(&c, takes), cluster: c}
 	}
 	return m.now
 }
@@ -129,7 +129,8 @@ func (m *mix) count(a arrival) {
 
 // rebase has counts be those of now, and drops the demands that hardly count any more.
 func (m *mix) rebase(now time.Time) {
-	faded := math.Exp2(-float64(now.Sub(m.since)) / float64(m.halfLife))
+	// A clock that was set back makes nothing count more.
+	faded := min(1, math.Exp2(-float64(now.Sub(m.since))/float64(m.halfLife)))
 	m.since = now
 	for d, n := range m.counts {
 		if n *= faded; n < forgotten {
@@ -140,8 +141,9 @@ func (m *mix) rebase(now time.Time) {
 	}
 }
 
-// kinds are worked out from the counts, with the models of which there are GPUs in place of what pods say about models.
-func (m *mix) kinds(gpus map[string]int, takes func(models, model string) bool) fragment.Kinds {
+// kinds are worked out from the counts, with the models of which there are GPUs in place of what pods say about models. What fits no node, however
+// empty, does not count: nothing that is left could be of use to it.
+func (m *mix) kinds(c *cluster, takes func(models, model string) bool) fragment.Kinds {
 	m.rebase(m.clock.Now())
 	known := map[string]string{}
 	counts := make(map[fragment.Demand]float64, len(m.counts))
@@ -151,18 +153,22 @@ func (m *mix) kinds(gpus map[string]int, takes func(models, model string) bool) 
 		n := m.counts[d]
 		if d.Models != "" {
 			if _, ok := known[d.Models]; !ok {
-				known[d.Models] = among(d.Models, gpus, takes)
+				known[d.Models] = among(d.Models, c.gpus, takes)
 			}
 			d.Models = known[d.Models]
 		}
-		counts[d] += n
 		m.known += n
+		if d.Models != nowhere && d.MilliCPU <= c.milliCPU && d.GPUs*fragment.Whole <= c.each {
+			counts[d] += n
+		}
 	}
-	return fragment.KindsOf(counts).Scarce(gpus)
+	return fragment.KindsOf(counts).Scarce(c.gpus)
 }
 
-// among are the models that pods take of those there are, joined with "|"; empty if they take all. Where they take none, what they say is left, which
-// is the name of no GPU.
+// nowhere is in place of models of which there are none: it is no model's name.
+const nowhere = "|"
+
+// among are the models that pods take of those there are, joined with "|"; empty if they take all, nowhere if none.
 func among(models string, gpus map[string]int, takes func(models, model string) bool) string {
 	var taken []string
 	for model := range gpus {
@@ -172,7 +178,7 @@ func among(models string, gpus map[string]int, takes func(models, model string) 
 	}
 	switch len(taken) {
 	case 0:
-		return models
+		return nowhere
 	case len(gpus):
 		return ""
 	}

@@ -52,7 +52,7 @@ func (l *learner) arrives(d fragment.Demand, ago time.Duration) arrival {
 func (l *learner) learns(a arrival) *outlook {
 	return l.learn(a, l.nodes, func() []arrival { return l.bound }, func() cluster {
 		l.surveys++
-		return cluster{nodes: l.nodes, gpus: map[string]int{"T4": 10, "A100": 30}, each: 8000}
+		return cluster{nodes: l.nodes, gpus: map[string]int{"T4": 10, "A100": 30}, milliCPU: 64000, each: 8000}
 	}, func(models, model string) bool { return strings.Contains(models, model) })
 }
 
@@ -131,10 +131,40 @@ func TestModelsAreThoseThatThereAre(t *testing.T) {
 	takes := func(models, model string) bool {
 		return slices.ContainsFunc(strings.Split(models, ","), func(m string) bool { return strings.HasPrefix(model, m) })
 	}
-	for models, want := range map[string]string{"T4": "T4", "A100": "A100|A100-80G", "T4,A": "", "H100": "H100", "H100,T4": "T4"} {
+	for models, want := range map[string]string{"T4": "T4", "A100": "A100|A100-80G", "T4,A": "", "H100": nowhere, "H100,T4": "T4"} {
 		if got := among(models, gpus, takes); got != want {
 			t.Errorf("%s: got %q, want %q", models, got, want)
 		}
+	}
+}
+
+// TestHopelessPodsAreNoKind: 500 pods that fit no node, by CPU, by GPUs or by model, do not change what nodes are good for.
+func TestHopelessPodsAreNoKind(t *testing.T) {
+	l := newLearner()
+	l.learns(l.arrives(one, 0))
+	for range 500 {
+		for _, hopeless := range []fragment.Demand{
+			{MilliCPU: 64001}, {GPUs: 9, Milli: fragment.Whole}, {GPUs: 1, Milli: fragment.Whole, Models: "H100"},
+		} {
+			l.learns(l.arrives(hopeless, 0))
+		}
+	}
+	k := l.learns(l.arrives(one, 0)).kinds
+	if lost := k.Lost(fragment.Left{MilliCPU: 1000, GPUs: []int{1000, 1000}}); k.Len() != 1 || lost != 0 {
+		t.Errorf("of two free GPUs %g thousandths are lost to %d kinds, want none: those who want one can have them", lost, k.Len())
+	}
+}
+
+// TestAClockThatIsSetBack: what was counted counts no more than before.
+func TestAClockThatIsSetBack(t *testing.T) {
+	l := newLearner()
+	l.clock.SetTime(start.AddDate(1, 0, 0))
+	l.learns(l.arrives(one, 0))
+	l.now()
+	l.clock.SetTime(start)
+	l.learns(l.arrives(one, 0))
+	if got := l.now()[one]; got < 1 || got > 2 {
+		t.Errorf("two pods count %g", got)
 	}
 }
 

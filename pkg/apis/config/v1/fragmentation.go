@@ -17,7 +17,7 @@ import (
 type FragmentationArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Resource is what whole GPUs are called; the default is nvidia.com/gpu.
+	// Resource is the name of whole GPUs among the resources of nodes; the default is nvidia.com/gpu.
 	// +optional
 	Resource string `json:"resource,omitempty"`
 	// ModelLabel is the label of nodes with the model of their GPUs; the default is nvidia.com/gpu.product.

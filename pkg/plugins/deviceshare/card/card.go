@@ -13,6 +13,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/node"
+	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
 )
 
 // Slice is what a container gets of a card.
@@ -90,15 +91,12 @@ func (c *Card) cores() int64 {
 	return taken
 }
 
-// Whole is a card, in the unit of Left and Asks: thousandths.
-const Whole = 1000
-
 // Left is what is left of the card, in thousandths: of its memory or of its cores, of which there is less.
 func (c *Card) Left() int {
 	if c.Partitioned || c.Shares > 0 && len(c.parts) >= c.Shares || c.Memory <= 0 {
 		return 0
 	}
-	return max(0, min(int((c.Memory-c.memory())*Whole/c.Memory), int(100-c.cores())*Whole/100))
+	return max(0, min(int((c.Memory-c.memory())*fragment.Whole/c.Memory), int(100-c.cores())*fragment.Whole/100))
 }
 
 // Mode is a way of giving cards to pods.

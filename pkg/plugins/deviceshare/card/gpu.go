@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
 )
 
 // The names of Volcano's GPU device plugin (Volcano pkg/scheduler/api/devices/nvidia/gpushare).
@@ -69,7 +71,7 @@ func (g GPU) Asks(pod *corev1.Pod, memory int64) (cards, milli int) {
 	case demand <= 0:
 		return 0, 0
 	case g.Whole:
-		return int(demand), Whole
+		return int(demand), fragment.Whole
 	default:
 		return 1, thousandths(demand, memory)
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/node/fragment"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
@@ -60,9 +61,9 @@ func (r request) of(c *Card) int64 {
 // thousandths are what a part is of a whole, at most all of it; rounded up. Of an unknown whole a part is all.
 func thousandths(part, whole int64) int {
 	if whole <= 0 || part >= whole {
-		return Whole
+		return fragment.Whole
 	}
-	return int((part*Whole + whole - 1) / whole)
+	return int((part*fragment.Whole + whole - 1) / whole)
 }
 
 // requestOf reads what a container asks for.
