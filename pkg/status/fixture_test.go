@@ -91,7 +91,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	d.check(err)
 	factory.Start(t.Context().Done())
 	d.check(owners.Run(t.Context()))
-	if !cache.WaitForCacheSync(t.Context().Done(), synced...) {
+	if !cache.WaitFor(t.Context(), "", synced...) {
 		t.Fatal("the informers are not in sync")
 	}
 	d.check(informer.Groups(t.Context(), d.state, informer.Clients{

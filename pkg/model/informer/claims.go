@@ -85,7 +85,7 @@ func watchTemplates(ctx context.Context, state *model.State, kube kubernetes.Int
 		return fmt.Errorf("watching templates of resource claims: %w", err)
 	}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+	if !cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
 		return fmt.Errorf("waiting for templates of resource claims: %w", context.Cause(ctx))
 	}
 	return nil

@@ -103,9 +103,11 @@ func follow(t *testing.T, state *model.State, client *fake.Clientset) {
 	}
 	factory.Start(t.Context().Done())
 	check(t, owners.Run(t.Context()))
-	if !cache.WaitForCacheSync(t.Context().Done(), synced...) {
+	if !cache.WaitFor(t.Context(), "", synced...) {
 		t.Fatal("the informers are not in sync")
 	}
+	// They have listed. This client does not tell a watch of what was before it.
+	synctest.Wait()
 }
 
 func TestCoreFollowsPodsNodesAndPriorityClasses(t *testing.T) {
@@ -283,6 +285,7 @@ func TestFinishedPodsCountForTheirGang(t *testing.T) {
 				state := newState()
 				client := fake.NewClientset(tc.pod)
 				check(t, informer.Finished(t.Context(), state, client))
+				synctest.Wait()
 				var got *facts
 				if task := state.Task("p"); task != nil {
 					got = &facts{task.Job, task.Role, task.Status, task.Pod.Spec.SchedulerName, len(task.Pod.Spec.Containers) + len(task.Pod.Status.ContainerStatuses) + len(task.Pod.ManagedFields)}

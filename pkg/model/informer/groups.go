@@ -160,7 +160,7 @@ func watchVolcano(ctx context.Context, state *model.State, clients Clients) erro
 		return fmt.Errorf("watching Queues: %w", err)
 	}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), groups.HasSynced, queues.HasSynced) {
+	if !cache.WaitFor(ctx, "", groups.HasSyncedChecker(), queues.HasSyncedChecker()) {
 		return fmt.Errorf("waiting for PodGroups and Queues: %w", context.Cause(ctx))
 	}
 	return nil
@@ -175,7 +175,7 @@ func watchCoscheduling(ctx context.Context, state *model.State, client coschedul
 		return fmt.Errorf("watching scheduling.x-k8s.io PodGroups: %w", err)
 	}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), groups.HasSynced) {
+	if !cache.WaitFor(ctx, "", groups.HasSyncedChecker()) {
 		return fmt.Errorf("waiting for scheduling.x-k8s.io PodGroups: %w", context.Cause(ctx))
 	}
 	return nil

@@ -124,7 +124,7 @@ func TestVolcanoPodGroups(t *testing.T) {
 				object := &volcano.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: "u", CreationTimestamp: created}, Spec: tc.spec}
 				clients, _ := groupAPIs(bothGroupAPI, []runtime.Object{object}, nil)
 				state := newState()
-				check(t, informer.Groups(t.Context(), state, clients))
+				followGroups(t, state, clients)
 				tc.want.UID, tc.want.Created, tc.want.Object = "u", created.Time, object
 				if diff := cmp.Diff(&tc.want, state.Job(train).Group); diff != "" {
 					t.Errorf("(-want,+got)\n%s", diff)
@@ -161,13 +161,20 @@ func TestTheStartOfAGang(t *testing.T) {
 				}
 				clients, _ := groupAPIs(bothGroupAPI, []runtime.Object{object}, nil)
 				state := newState()
-				check(t, informer.Groups(t.Context(), state, clients))
+				followGroups(t, state, clients)
 				if got := state.Job(train).Group.Start.Tasks; got != tc.want {
 					t.Errorf("it started with %d tasks, want %d", got, tc.want)
 				}
 			})
 		})
 	}
+}
+
+// followGroups returns once the state has what there is, and the informers watch: this client does not tell a watch of what was before it.
+func followGroups(t *testing.T, state *model.State, clients informer.Clients) {
+	t.Helper()
+	check(t, informer.Groups(t.Context(), state, clients))
+	synctest.Wait()
 }
 
 func TestVolcanoQueues(t *testing.T) {
@@ -199,7 +206,7 @@ func TestVolcanoQueues(t *testing.T) {
 		}
 		clients, _ := groupAPIs(bothGroupAPI, []runtime.Object{object}, nil)
 		state := newState()
-		check(t, informer.Groups(t.Context(), state, clients))
+		followGroups(t, state, clients)
 		want := &model.Queue{
 			Name: "research", UID: "u", Parent: "root", State: model.QueueShut, Created: created.Time, Object: object,
 			Weight: 3, Priority: 7, Capability: modelresource.Vector{{Name: "cpu", Value: 4000}}, Guarantee: modelresource.Vector{{Name: "cpu", Value: 1000}},
@@ -233,7 +240,7 @@ func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
 		}
 		clients, _ := groupAPIs(bothGroupAPI, []runtime.Object{object}, nil)
 		state := newState()
-		check(t, informer.Groups(t.Context(), state, clients))
+		followGroups(t, state, clients)
 		problem := state.Queue("q").Problem
 		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", "spec.weight is -1", `spec.dequeueStrategy is "lifo"`} {
 			if !strings.Contains(problem, part) {
@@ -273,7 +280,7 @@ func TestSchedulerPluginsPodGroups(t *testing.T) {
 				}
 				clients, _ := groupAPIs(bothGroupAPI, nil, []runtime.Object{object})
 				state := newState()
-				check(t, informer.Groups(t.Context(), state, clients))
+				followGroups(t, state, clients)
 				tc.want.UID, tc.want.Created, tc.want.Object = "u", created.Time, object
 				if diff := cmp.Diff(&tc.want, state.Job(key).Group); diff != "" {
 					t.Errorf("(-want,+got)\n%s", diff)
@@ -300,7 +307,7 @@ func TestGroupAPIsAreWatchedOnceTheyAreServed(t *testing.T) {
 				object := metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: "u"}
 				clients, server := groupAPIs(nil, []runtime.Object{&volcano.PodGroup{ObjectMeta: object}}, []runtime.Object{&coscheduling.PodGroup{ObjectMeta: object}})
 				state := newState()
-				check(t, informer.Groups(t.Context(), state, clients))
+				followGroups(t, state, clients)
 				sources := func() map[model.Source]bool {
 					found := map[model.Source]bool{}
 					for job := range state.Snapshot().Jobs {

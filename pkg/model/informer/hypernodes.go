@@ -22,7 +22,7 @@ func HyperNodes(ctx context.Context, clients Clients, put, remove func(*topology
 			return fmt.Errorf("watching HyperNodes: %w", err)
 		}
 		factory.Start(ctx.Done())
-		if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		if !cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
 			return fmt.Errorf("waiting for HyperNodes: %w", context.Cause(ctx))
 		}
 		return nil

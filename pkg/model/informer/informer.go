@@ -51,26 +51,26 @@ func replaced(before, after any) bool {
 }
 
 // Quotas feeds the model the resource quotas. It returns what reports that all have been delivered.
-func Quotas(state *model.State, factory informers.SharedInformerFactory) (cache.InformerSynced, error) {
+func Quotas(state *model.State, factory informers.SharedInformerFactory) (cache.DoneChecker, error) {
 	registration, err := factory.Core().V1().ResourceQuotas().Informer().AddEventHandler(handlers(
 		func(q *corev1.ResourceQuota) { state.UpsertQuota(resourceQuota(q)) },
 		func(q *corev1.ResourceQuota) { state.DeleteQuota(q.Namespace, q.Name) }))
 	if err != nil {
 		return nil, fmt.Errorf("watching resource quotas: %w", err)
 	}
-	return registration.HasSynced, nil
+	return registration.HasSyncedChecker(), nil
 }
 
 // Core feeds the model from the scheduler's own informers all but the pods, which Owners feed. It returns what reports that all of it has been
 // delivered.
-func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.InformerSynced, error) {
+func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.DoneChecker, error) {
 	storage := handlers(
 		func(any) { state.Raise(model.StorageChanged) },
 		func(any) { state.Raise(model.StorageChanged) })
 	devices := handlers(
 		func(any) { state.Raise(model.DevicesChanged) },
 		func(any) { state.Raise(model.DevicesChanged) })
-	var synced []cache.InformerSynced
+	var synced []cache.DoneChecker
 	type source struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -105,7 +105,7 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 		if err != nil {
 			return nil, fmt.Errorf("watching cluster objects: %w", err)
 		}
-		synced = append(synced, registration.HasSynced)
+		synced = append(synced, registration.HasSyncedChecker())
 	}
 	return synced, nil
 }
@@ -130,7 +130,7 @@ func Finished(ctx context.Context, state *model.State, client kubernetes.Interfa
 		return fmt.Errorf("watching finished pods: %w", err)
 	}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+	if !cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
 		return fmt.Errorf("waiting for finished pods: %w", context.Cause(ctx))
 	}
 	return nil

@@ -32,7 +32,7 @@ func watchNative(ctx context.Context, state *model.State, client kubernetes.Inte
 		return fmt.Errorf("watching scheduling.k8s.io PodGroups: %w", err)
 	}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), groups.HasSynced) {
+	if !cache.WaitFor(ctx, "", groups.HasSyncedChecker()) {
 		return fmt.Errorf("waiting for scheduling.k8s.io PodGroups: %w", context.Cause(ctx))
 	}
 	return nil

@@ -37,7 +37,7 @@ func TestNobodyWaitsForGroupsThatMayNotBeRead(t *testing.T) {
 		})
 		clients.Kube = kube
 		state := newState()
-		check(t, informer.Groups(t.Context(), state, clients))
+		followGroups(t, state, clients)
 		own := model.JobKey{Source: model.FromNative, Namespace: "ns", Name: "train"}
 		if state.Job(train) == nil || state.Job(own) != nil {
 			t.Errorf("Volcano's PodGroup is known: %t, that which may not be read: %t", state.Job(train) != nil, state.Job(own) != nil)

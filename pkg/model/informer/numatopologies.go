@@ -22,7 +22,7 @@ func Numatopologies(ctx context.Context, clients Clients, put, remove func(*node
 			return fmt.Errorf("watching Numatopologies: %w", err)
 		}
 		factory.Start(ctx.Done())
-		if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		if !cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
 			return fmt.Errorf("waiting for Numatopologies: %w", context.Cause(ctx))
 		}
 		return nil

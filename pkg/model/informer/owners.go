@@ -63,8 +63,8 @@ type Owners struct {
 	state *model.State
 	kube  kubernetes.Interface
 	// synced report whether the controllers that were there have been delivered, and pods whether the pods have.
-	synced []cache.InformerSynced
-	pods   cache.InformerSynced
+	synced []cache.DoneChecker
+	pods   cache.DoneChecker
 	// seen is closed once the controllers that were there have been delivered. Pods come after them, in their order.
 	seen chan struct{}
 
@@ -114,7 +114,7 @@ func NewOwners(state *model.State, factory informers.SharedInformerFactory, kube
 	if err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
-	o.pods = pods.HasSynced
+	o.pods = pods.HasSyncedChecker()
 	return o, nil
 }
 
@@ -145,7 +145,7 @@ func (o *Owners) follow(kind *controllers, informer cache.SharedIndexInformer) e
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kind.store = informer.GetStore()
-	o.synced = append(o.synced, registration.HasSynced)
+	o.synced = append(o.synced, registration.HasSyncedChecker())
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (o *Owners) Run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	if !cache.WaitFor(ctx, "", synced...) {
 		return fmt.Errorf("waiting for controllers of pods: %w", context.Cause(ctx))
 	}
 	seen()
@@ -177,7 +177,7 @@ func (o *Owners) Run(ctx context.Context) error {
 			}
 		}
 	}()
-	if !cache.WaitForCacheSync(ctx.Done(), o.pods) {
+	if !cache.WaitFor(ctx, "", o.pods) {
 		return fmt.Errorf("waiting for pods: %w", context.Cause(ctx))
 	}
 	return nil
@@ -212,7 +212,7 @@ func (o *Owners) followJobsLater(ctx context.Context) {
 		return err == nil, nil
 	})
 	if err == nil {
-		cache.WaitForCacheSync(ctx.Done(), o.synced[len(o.synced)-1])
+		cache.WaitFor(ctx, "", o.synced[len(o.synced)-1])
 		late(false)
 	}
 }

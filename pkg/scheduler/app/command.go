@@ -185,7 +185,7 @@ func switchable(sched *scheduler.Scheduler) map[string]*reload.ReloadableFramewo
 // informer again with the others, which does nothing but log a line.
 func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
 	go nodes.RunWithContext(ctx)
-	cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced)
+	cache.WaitFor(ctx, "", nodes.HasSyncedChecker())
 }
 
 // Adapt fits a scheduler that does not run yet to the core of its plugins. Without a batch profile there is nothing to fit.

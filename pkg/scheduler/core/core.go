@@ -238,7 +238,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 }
 
 // feed has the model fed by informers. It returns what feeds pods, and what reports that all else has been delivered.
-func (c *Core) feed(handle fwk.Handle, rules *Rules) (*informer.Owners, []cache.InformerSynced, error) {
+func (c *Core) feed(handle fwk.Handle, rules *Rules) (*informer.Owners, []cache.DoneChecker, error) {
 	factory := handle.SharedInformerFactory()
 	owners, err := informer.NewOwners(c.State, factory, handle.ClientSet(), c.options.Clock, c.options.ownerPatience())
 	if err != nil {
@@ -284,7 +284,7 @@ func (c *Core) Clients(handle fwk.Handle) (informer.Clients, error) {
 }
 
 // run watches from the start, so that a standby is ready at once, and acts once the scheduler leads.
-func (c *Core) run(ctx context.Context, owners *informer.Owners, groups informer.Clients, synced []cache.InformerSynced) {
+func (c *Core) run(ctx context.Context, owners *informer.Owners, groups informer.Clients, synced []cache.DoneChecker) {
 	logger := klog.FromContext(ctx)
 	watching, watchCtx := errgroup.WithContext(ctx)
 	watching.Go(func() error {
@@ -296,7 +296,7 @@ func (c *Core) run(ctx context.Context, owners *informer.Owners, groups informer
 	watching.Go(func() error { return informer.Groups(ctx, c.State, groups) })
 	watching.Go(func() error { return informer.ClaimTemplates(ctx, c.State, c.handle.ClientSet()) })
 	watching.Go(func() error {
-		if !cache.WaitForCacheSync(watchCtx.Done(), synced...) {
+		if !cache.WaitFor(watchCtx, "", synced...) {
 			return fmt.Errorf("waiting for nodes: %w", context.Cause(watchCtx))
 		}
 		return nil

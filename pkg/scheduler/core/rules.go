@@ -167,7 +167,7 @@ func (c *Core) watchQuotas(ctx context.Context, r *Rules) error {
 	factory.StartWithContext(ctx)
 	waiting, stop := context.WithTimeout(ctx, ReadWithin)
 	defer stop()
-	if !cache.WaitForCacheSync(waiting.Done(), synced) {
+	if !cache.WaitFor(waiting, "", synced) {
 		return fmt.Errorf("waiting for resource quotas: %w", context.Cause(waiting))
 	}
 	c.quotas = true
