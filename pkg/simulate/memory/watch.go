@@ -86,6 +86,8 @@ type watcher struct {
 	result chan watch.Event
 	stop   chan struct{}
 	remove func()
+	// likes are the objects that Told was asked for, and whether the watch is for them; API.mu guards them.
+	likes map[object]bool
 
 	// mu guards everything below.
 	mu      sync.Mutex
@@ -113,7 +115,7 @@ func (a *API) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.L
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("resource version %q is not a number", options.ResourceVersion))
 		}
 	}
-	w := &watcher{match: match, result: make(chan watch.Event), stop: make(chan struct{}), signal: make(chan struct{}, 1)}
+	w := &watcher{match: match, result: make(chan watch.Event), stop: make(chan struct{}), signal: make(chan struct{}, 1), likes: map[object]bool{}}
 	if options.SendInitialEvents != nil && *options.SendInitialEvents {
 		since = 0
 	}
@@ -242,8 +244,18 @@ func (w *watcher) Stop() {
 	}
 }
 
+// isFor reports whether a watch is for an object. It is asked for the same ones again and again.
+func (w *watcher) isFor(o object) bool {
+	is, known := w.likes[o]
+	if !known {
+		is = w.match.matches(o)
+		w.likes[o] = is
+	}
+	return is
+}
+
 // Told returns the resource version of the last change that watches of an object were told of: those whose selectors
-// match it as it is given. Zero: none since they began; watched is false when there is no such watch.
+// match it as it is given, which is not to be changed later. Zero: none since they began; watched is false when there is no such watch.
 func (a *API) Told(gvr schema.GroupVersionResource, like runtime.Object) (last uint64, watched bool) {
 	o, ok := like.(object)
 	if !ok {
@@ -252,7 +264,7 @@ func (a *API) Told(gvr schema.GroupVersionResource, like runtime.Object) (last u
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for w := range a.resource(gvr).watchers {
-		if w.match.matches(o) {
+		if w.isFor(o) {
 			w.mu.Lock()
 			last, watched = max(last, w.last), true
 			w.mu.Unlock()

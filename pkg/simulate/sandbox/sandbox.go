@@ -182,10 +182,7 @@ func discardEvents(string) events.EventRecorderLogger { return &events.FakeRecor
 func (s *Sandbox) Start() error {
 	s.kube.StartWithContext(s.ctx)
 	s.kube.WaitForCacheSyncWithContext(s.ctx)
-	if err := s.sched.WaitForHandlersSync(s.ctx); err != nil {
-		return fmt.Errorf("filling the scheduler's cache: %w", context.Cause(s.ctx))
-	}
-	return s.wait(func() string {
+	err := s.wait(func() string {
 		select {
 		case <-s.Core.Complete():
 			return s.receipts.undelivered()
@@ -193,6 +190,14 @@ func (s *Sandbox) Start() error {
 			return "the model is not complete"
 		}
 	})
+	if err != nil {
+		return err
+	}
+	// It looks ten times a second, so it is not asked before it has nothing to wait for.
+	if err := s.sched.WaitForHandlersSync(s.ctx); err != nil {
+		return fmt.Errorf("filling the scheduler's cache: %w", context.Cause(s.ctx))
+	}
+	return nil
 }
 
 // Run lets the scheduler run in the background until Stop.

@@ -108,6 +108,11 @@ func (s *Sandbox) moving() string {
 
 // working says which part of the scheduler has something to do; empty when none.
 func (s *Sandbox) working() string {
+	const scheduling = "the scheduling loop is at work"
+	if !s.asking.Load() {
+		// Asked first, too: most often it is this, and the other questions cost more.
+		return scheduling
+	}
 	if undelivered := s.receipts.undelivered(); undelivered != "" {
 		return undelivered
 	}
@@ -133,7 +138,7 @@ func (s *Sandbox) working() string {
 		return fmt.Sprintf("%d pods are being scheduled, the first is %s/%s", len(flying), flying[0].Namespace, flying[0].Name)
 	}
 	if !s.asking.Load() {
-		return "the scheduling loop is at work"
+		return scheduling
 	}
 	return ""
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // glance is how often it is looked whether something is still moving, but for the first eager times: most of what moves comes to rest sooner than
-// a timer fires.
+// a timer fires. What goes on and on is not worth looking at so often: looking takes a core from it.
 const (
 	glance = 100 * time.Microsecond
 	eager  = 50
@@ -51,7 +51,9 @@ func wait(ctx context.Context, b bounds, moving func() string, reached func() pr
 			return fmt.Errorf("the scheduler does not come to rest: at scheduling cycle %d, %s", far.cycle, what)
 		case what != beforeWhat || far != beforeFar:
 			patience.Reset(b.patience)
-			looks = 0
+			if what != beforeWhat {
+				looks = 0
+			}
 		}
 		if looks++; looks < eager && ctx.Err() == nil {
 			runtime.Gosched()
