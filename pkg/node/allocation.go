@@ -10,7 +10,7 @@ import (
 // Term is one resource by which an allocation is scored.
 type Term struct {
 	Name corev1.ResourceName
-	// Request is what would be taken on top of what is; more than 0.
+	// Request is what would be taken on top of what is; at least 0.
 	Request int64
 	// Weight is how much the resource counts; at least 0.
 	Weight int64

@@ -35,6 +35,17 @@ func (w Weights) score(request resource.Vector, a Account) float64 {
 	})
 }
 
+// used is how full a domain is, 0 to 1: the mean over the resources that count.
+func (w Weights) used(a Account) float64 {
+	var terms []node.Term
+	for _, has := range a.Allocatable {
+		terms = append(terms, node.Term{Name: has.Name, Weight: w[has.Name]})
+	}
+	return node.Allocation(terms, func(name corev1.ResourceName) (allocatable, requested int64) {
+		return a.Allocatable.Get(name), min(a.Requested.Get(name), a.Allocatable.Get(name))
+	})
+}
+
 // Choice is where a turn of a job may be planned.
 type Choice struct {
 	// Domains are tried in this order; none when Refusal says why there are none.
@@ -99,18 +110,22 @@ func (t *Tree) upTo(tier int) []*Domain {
 	return domains
 }
 
-// sort orders domains by tier, and within one by how much the waiting tasks of the job would fill them.
+// sort orders domains by tier, and within one by how much the waiting tasks of the job would fill them. Those that tie, as all do for a job of
+// which not all tasks fit, or that asks for nothing that counts, are ordered by how full they are.
 func (t *Tree) sort(domains []*Domain, job *model.Job, weights Weights, account func(*Domain) Account) {
 	var asks resource.Vector
 	for _, d := range job.Pending {
 		asks.AddTimes(d.Request, int64(d.Count))
 	}
-	scores := make(map[*Domain]float64, len(domains))
+	type full struct{ filled, used float64 }
+	scores := make(map[*Domain]full, len(domains))
 	for _, d := range domains {
-		scores[d] = weights.score(asks, account(d))
+		a := account(d)
+		scores[d] = full{weights.score(asks, a), weights.used(a)}
 	}
 	slices.SortFunc(domains, func(a, b *Domain) int {
-		return cmp.Or(cmp.Compare(a.Tier, b.Tier), -cmp.Compare(scores[a], scores[b]), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Tier, b.Tier), -cmp.Compare(scores[a].filled, scores[b].filled),
+			-cmp.Compare(scores[a].used, scores[b].used), cmp.Compare(a.Name, b.Name))
 	})
 }
 
