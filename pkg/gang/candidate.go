@@ -4,6 +4,7 @@
 package gang
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,10 +20,11 @@ type candidate struct {
 	// info is the node as last looked at, generation which state of it that was.
 	info       fwk.NodeInfo
 	generation int64
-	// parts are the weighted scores by plugin, total their sum.
+	// parts are the weighted scores by plugin, total their sum, and fine what rounding took from that or added to it.
 	raw   []fwk.PluginScore
 	parts []int64
 	total int64
+	fine  float64
 	// rank is the position in scan order; it breaks ties.
 	rank int
 	// at is the position in the heap.
@@ -74,8 +76,8 @@ func newCandidates(nodes, start int) candidates {
 // bestFirst returns an empty heap with the best node on top.
 func bestFirst() *heap.Heap[*candidate] {
 	return heap.New(func(a, b *candidate) bool {
-		if a.total != b.total {
-			return a.total > b.total
+		if exactly := cmp.Compare(float64(a.total)+a.fine, float64(b.total)+b.fine); exactly != 0 {
+			return exactly > 0
 		}
 		return a.rank < b.rank
 	})

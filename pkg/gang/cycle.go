@@ -4,6 +4,8 @@
 package gang
 
 import (
+	"maps"
+
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -68,6 +70,36 @@ func dependence(state fwk.CycleState) Dependence {
 		return data.(Dependence)
 	}
 	return 0
+}
+
+// fine are the scores of plugins that know them as fractions, by plugin.
+type fine map[string]func(fwk.NodeInfo) float64
+
+// Clone implements fwk.StateData.
+func (f fine) Clone() fwk.StateData { return f }
+
+const fineKey fwk.StateKey = "caldera/fine"
+
+// Refine is for plugins whose scores are fractions, and which kube-scheduler has round them. Of nodes whose sums of scores tie, or nearly do, a plan
+// takes the one with the greater sum before rounding, as Volcano does. A plugin says at PreFilter or PreScore what its scores are then: 0 to 100 for a node, from
+// several goroutines at once. It counts for plugins that do not normalise.
+func Refine(state fwk.CycleState, plugin string, score func(node fwk.NodeInfo) float64) {
+	if !Planning(state) {
+		return
+	}
+	refined := maps.Clone(finely(state))
+	if refined == nil {
+		refined = fine{}
+	}
+	refined[plugin] = score
+	state.Write(fineKey, refined)
+}
+
+func finely(state fwk.CycleState) fine {
+	if data, err := state.Read(fineKey); err == nil {
+		return data.(fine)
+	}
+	return nil
 }
 
 // seen is a digest of what plugins see besides the snapshot.

@@ -26,6 +26,8 @@ type scorer struct {
 	ranges []span
 	// stale: the candidates have to be normalised again.
 	stale bool
+	// refined are the scores that plugins round.
+	refined []refined
 }
 
 // span is the range of a plugin's raw scores, and how many candidates are at its ends.
@@ -108,11 +110,17 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 	if err := s.probe(ctx, c); err != nil {
 		return err
 	}
+	s.refined = nil
 	return s.normalize(ctx, c)
 }
 
 // normalize turns the raw scores of all candidates into totals.
 func (s *scorer) normalize(ctx context.Context, c *class) error {
+	if s.refined == nil {
+		if err := s.refineAll(ctx, c); err != nil {
+			return err
+		}
+	}
 	scores := make([]fwk.NodePluginScores, c.heap.Len())
 	for i, e := range c.heap.Items() {
 		scores[i] = fwk.NodePluginScores{Name: e.info.Node().Name, RawScores: e.raw}
@@ -158,6 +166,7 @@ func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 		total += e.parts[i]
 	}
 	e.total = total
+	s.refine(e)
 	return nil
 }
 
@@ -173,6 +182,7 @@ func (s *scorer) first(ctx context.Context, c *class, e *candidate) error {
 		e.total += e.parts[i]
 		s.stale = s.stale || s.weight[i] == 0
 	}
+	s.refine(e)
 	return nil
 }
 
@@ -181,7 +191,7 @@ func (s *scorer) first(ctx context.Context, c *class, e *candidate) error {
 var probes = [2][3]int64{{1, 2, 3}, {10, 20, 40}}
 
 // madeUp are scores of as many nodes as there are values, to each of which every plugin gives that value.
-func (c *class) madeUp(values [3]int64, plugins []fwk.PluginScore) []fwk.NodePluginScores {
+func (c *class) madeUp(values []int64, plugins []fwk.PluginScore) []fwk.NodePluginScores {
 	scores := make([]fwk.NodePluginScores, len(values))
 	for n, value := range values {
 		scores[n] = fwk.NodePluginScores{Name: c.heap.Items()[n].info.Node().Name, RawScores: make([]fwk.PluginScore, len(plugins))}
@@ -209,7 +219,7 @@ func (s *scorer) probe(ctx context.Context, c *class) error {
 		linear[i] = true
 	}
 	for _, probe := range probes {
-		scores := c.madeUp(probe, plugins)
+		scores := c.madeUp(probe[:], plugins)
 		if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
 			return c.scoreError(status)
 		}

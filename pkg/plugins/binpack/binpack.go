@@ -15,6 +15,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/node"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -66,17 +67,23 @@ func (pl *Binpack) PreScore(_ context.Context, state fwk.CycleState, pod *corev1
 		return fwk.NewStatus(fwk.Skip)
 	}
 	state.Write(stateKey, counting)
+	gang.Refine(state, Name, counting.score)
 	return nil
 }
 
-// Score is how much of what the pod asks for would be in use on the node, 0 to 100; 0 if something does not suffice.
+// score is how much of what the pod asks for would be in use on a node, 0 to 100; 0 if something does not suffice.
+func (t terms) score(info fwk.NodeInfo) float64 {
+	used := node.Allocation(t, func(name corev1.ResourceName) (int64, int64) { return node.Amounts(info, name) })
+	return used * float64(fwk.MaxScore)
+}
+
+// Score is how much of what the pod asks for would be in use on the node, in whole percent.
 func (pl *Binpack) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
 	data, err := state.Read(stateKey)
 	if err != nil {
 		return 0, fwk.AsStatus(fmt.Errorf("reading what the pod asks for: %w", err))
 	}
-	used := node.Allocation(data.(terms), func(name corev1.ResourceName) (int64, int64) { return node.Amounts(info, name) })
-	return int64(math.Round(used * float64(fwk.MaxScore))), nil
+	return int64(math.Round(data.(terms).score(info))), nil
 }
 
 // ScoreExtensions returns nil: scores are not normalised, because that would change their proportion to other plugins'.

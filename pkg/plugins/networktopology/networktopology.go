@@ -145,6 +145,14 @@ type cycle func(node string) float64
 // Clone implements fwk.StateData.
 func (c cycle) Clone() fwk.StateData { return c }
 
+// highest is the highest of Volcano's scores for a weight of 1, as a part of 100.
+const highest = 2
+
+// points are the score of a node, 0 to 100.
+func (c cycle) points(info fwk.NodeInfo) float64 {
+	return c(info.Node().Name) * float64(fwk.MaxScore) / highest
+}
+
 // PreFilter finds out how nodes are scored for the pod. It only has something to say while its job is planned: members go where
 // that says. What others of a gang take while it is planned does not change how full HyperNodes are taken to be: the fullest
 // only becomes fuller.
@@ -168,6 +176,7 @@ func (pl *NetworkTopology) PreFilter(_ context.Context, state fwk.CycleState, po
 	}
 	gang.Depend(state, gang.OnJob)
 	state.Write(stateKey, score)
+	gang.Refine(state, Name, score.points)
 	return nil, nil
 }
 
@@ -182,9 +191,6 @@ func (pl *NetworkTopology) PreScore(_ context.Context, state fwk.CycleState, _ *
 	return nil
 }
 
-// highest is the highest of Volcano's scores for a weight of 1, as a part of 100.
-const highest = 2
-
 // Score is 0 to 100 and stands for 0 to 200 points of Volcano's: for a pod of a job with a topology how near the node is to the
 // others, for any other pod how full its HyperNodes are, which is 50 at most.
 func (pl *NetworkTopology) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
@@ -192,7 +198,7 @@ func (pl *NetworkTopology) Score(_ context.Context, state fwk.CycleState, _ *cor
 	if err != nil {
 		return 0, nil //nolint:nilerr // All nodes are alike.
 	}
-	return int64(math.Round(data.(cycle)(info.Node().Name) * float64(fwk.MaxScore) / highest)), nil
+	return int64(math.Round(data.(cycle).points(info))), nil
 }
 
 // ScoreExtensions returns nil: scores are not normalised, because that would change their proportion to other plugins'.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/node"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -119,22 +120,27 @@ func (pl *ResourceStrategyFit) PreScore(_ context.Context, state fwk.CycleState,
 	}
 	c.terms = counting.terms(c.request)
 	state.Write(stateKey, c)
+	gang.Refine(state, Name, func(info fwk.NodeInfo) float64 { return pl.score(c, info) })
 	return nil
 }
 
-// Score is the mean, by weight, of how well the node fits the strategies and of how little it has that is scarce.
-func (pl *ResourceStrategyFit) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
-	c, err := cycleOf(state)
-	if err != nil {
-		return 0, fwk.AsStatus(err)
-	}
+// score is the mean, by weight, of how well a node fits the strategies and of how little it has that is scarce, 0 to 100.
+func (pl *ResourceStrategyFit) score(c *cycle, info fwk.NodeInfo) float64 {
 	fit := node.Allocation(c.terms, func(name corev1.ResourceName) (int64, int64) { return node.Amounts(info, name) })
 	score := fit * float64(pl.args.FitWeight)
 	if pl.args.ScarcityWeight > 0 {
 		score += plenty(c.request, pl.args.ScarceResources, info) * float64(pl.args.ScarcityWeight)
 	}
-	score /= float64(pl.args.FitWeight + pl.args.ScarcityWeight)
-	return int64(math.Round(score * float64(fwk.MaxScore))), nil
+	return score / float64(pl.args.FitWeight+pl.args.ScarcityWeight) * float64(fwk.MaxScore)
+}
+
+// Score is how well the node fits the strategies, and how little it has that is scarce.
+func (pl *ResourceStrategyFit) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
+	c, err := cycleOf(state)
+	if err != nil {
+		return 0, fwk.AsStatus(err)
+	}
+	return int64(math.Round(pl.score(c, info))), nil
 }
 
 // ScoreExtensions returns nil: scores are not normalised, because that would change their proportion to other plugins'.

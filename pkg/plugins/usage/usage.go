@@ -117,6 +117,7 @@ func (pl *Usage) isSchedulableAfterNodeChange(logger klog.Logger, pod *corev1.Po
 // PreFilter tells the planner of gangs which round decides: what it remembers of nodes holds for that one.
 func (pl *Usage) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	gang.See(state, pl.loads.Round())
+	gang.Refine(state, Name, pl.points)
 	return nil, nil
 }
 
@@ -146,8 +147,11 @@ func (pl *Usage) reason(load load.Load) string {
 
 // Score is how much of the node is idle, in percent. It is 0 when a load that counts is not known.
 func (pl *Usage) Score(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
-	return int64(math.Round(pl.idle(info) * float64(fwk.MaxScore))), nil
+	return int64(math.Round(pl.points(info))), nil
 }
+
+// points are the score of a node before it is rounded.
+func (pl *Usage) points(info fwk.NodeInfo) float64 { return pl.idle(info) * float64(fwk.MaxScore) }
 
 // idle is how much of the node is idle, 0 to 1, by what was measured and by what pods that came since may use.
 func (pl *Usage) idle(info fwk.NodeInfo) float64 {
