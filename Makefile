@@ -14,9 +14,9 @@ TOOL := go tool -modfile=tools/go.mod
 GOVULNCHECK := v1.9.0
 
 # Binaries are static; only the race detector needs cgo. One setting for building, vetting and linting also means that
-# they share compiled packages.
+# they share compiled packages. Vetting is a check of its own (make verify), so tests leave it out.
 export CGO_ENABLED := 0
-RACE := CGO_ENABLED=1 go test -race -shuffle=on
+RACE := CGO_ENABLED=1 go test -race -shuffle=on -vet=off
 
 # Clients refuse a server whose version they cannot read, so every binary reports the Kubernetes version of go.mod. The
 # date is fixed: equal sources give equal binaries.
@@ -66,15 +66,16 @@ test: verify test-unit test-integration ## Run what CI runs: all checks, unit an
 
 .PHONY: test-unit
 test-unit: ## Run the tests next to the code, with the race detector
-	packages=$$($(call packages,not $$heavy,$(CODE))); $(RACE) $$packages
+	@# Three packages at a time: some wait while others build.
+	packages=$$($(call packages,not $$heavy,$(CODE))); $(RACE) -p 3 $$packages
 
 .PHONY: test-integration
 test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run the tests on a real etcd and kube-apiserver, and those of the manifests
 	packages=$$($(call packages,and $$heavy (or .TestGoFiles .XTestGoFiles),$(CODE) ./test/...)); \
 	if [[ -n $$packages ]]; then go test -shuffle=on $$packages; fi
-	@# One package at a time: each starts clusters of its own. Four tests of it at a time: mostly they wait.
+	@# Two packages at a time, as each starts clusters of its own. Four tests of each at a time: mostly they wait.
 	packages=$$($(call packages,not $$heavy,./test/...)); \
-	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 1 -parallel 4 -timeout 40m $$packages
+	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) $(RACE) -p 2 -parallel 4 -timeout 40m $$packages
 
 .PHONY: test-ecosystem
 test-ecosystem: $(BIN)/localcluster ## Run frameworks' own controllers beside the scheduler, and fetch their modules; make test does so where they are cached
