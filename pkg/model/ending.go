@@ -30,6 +30,16 @@ func ParseRuntime(said string) (time.Duration, error) {
 	return lasts, nil
 }
 
+// ParseDelay reads the value of PreemptionDelayAnnotation: at least 0, and 8760h at most.
+func ParseDelay(said string) (time.Duration, error) {
+	delay, err := time.ParseDuration(said)
+	if err != nil || delay < 0 || delay > mostRuntime {
+		return 0, fmt.Errorf("annotation %s is %.100q: write a duration from 0s to 8760h, such as 10m; others may be evicted for the job at once until then",
+			PreemptionDelayAnnotation, said)
+	}
+	return delay, nil
+}
+
 // Runtime is how long a pod holds its node. The zero value: nobody knows.
 type Runtime struct {
 	Lasts time.Duration
@@ -103,6 +113,9 @@ func EndingOf(pod *corev1.Pod, job *Job, declared bool, now time.Time) Ending {
 	}
 	return Ending{At: now.Add(max(leastGuess, now.Sub(began))), Guessed: true}
 }
+
+// Reached reports whether a time, zero for never, has come.
+func Reached(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
 // Later returns the later of two times.
 func Later(a, b time.Time) time.Time {

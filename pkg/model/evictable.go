@@ -27,7 +27,27 @@ const (
 	// missing, as a number or in percent.
 	MinAvailableAnnotation   = "volcano.sh/jdb-min-available"
 	MaxUnavailableAnnotation = "volcano.sh/jdb-max-unavailable"
+	// MinRuntimeAnnotation of a queue: how long after they were scheduled its running pods are left alone, and those of the queues below it.
+	MinRuntimeAnnotation = "caldera.dev/min-runtime"
+	// PreemptionDelayAnnotation of a PodGroup: how old it is before others are evicted for its job.
+	PreemptionDelayAnnotation = "caldera.dev/preemption-delay"
 )
+
+// MayEvictFrom is from when on others may be evicted for the job; zero: from the beginning.
+func (j *Job) MayEvictFrom() time.Time {
+	if delay := j.PreemptionDelay(); delay > 0 {
+		return j.Created.Add(delay)
+	}
+	return time.Time{}
+}
+
+// PreemptionDelay is how old the job is before others are evicted for it, as its PodGroup says; 0 if it does not.
+func (j *Job) PreemptionDelay() time.Duration {
+	if j.Group == nil {
+		return 0
+	}
+	return j.Group.PreemptionDelay
+}
 
 // yes reads a flag; what cannot be read means no.
 func yes(said string) bool {
@@ -62,16 +82,24 @@ func (t *Task) CoolsUntil() time.Time {
 	if !ok {
 		said, ok = t.Pod.Annotations[CooldownKey]
 	}
-	if !ok || t.Pod.Status.Phase != corev1.PodRunning {
+	if !ok {
 		return time.Time{}
 	}
 	cooldown, err := time.ParseDuration(said)
 	if err != nil {
 		return time.Time{}
 	}
+	return t.HasRun(cooldown)
+}
+
+// HasRun is when a pod that runs has been scheduled for so long; zero for one that does not run, and where nobody knows.
+func (t *Task) HasRun(long time.Duration) time.Time {
+	if t.Pod.Status.Phase != corev1.PodRunning {
+		return time.Time{}
+	}
 	for i := range t.Pod.Status.Conditions {
 		if c := &t.Pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-			return c.LastTransitionTime.Add(cooldown)
+			return c.LastTransitionTime.Add(long)
 		}
 	}
 	return time.Time{}

@@ -41,6 +41,8 @@ type Group struct {
 	WaitingTime time.Duration
 	// ExpectedRuntime is how long each pod is expected to run, as far as the PodGroup says so; zero when it does not.
 	ExpectedRuntime time.Duration
+	// PreemptionDelay is how old the job is before others are evicted for it; 0, or up to 8760h.
+	PreemptionDelay time.Duration
 	// WithoutRoom is since when the PodGroup says that there is no room for it; zero when it does not. Held: it says that room is reserved for it.
 	WithoutRoom time.Time
 	Held        bool

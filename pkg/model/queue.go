@@ -52,6 +52,8 @@ type Queue struct {
 	NodeGroups *NodeGroups
 	// GroupLimits bound what it may use of them.
 	GroupLimits GroupLimits
+	// MinRuntime is how long the running pods of the queue, and of those below it that say nothing, are left alone after they were scheduled; at least 0.
+	MinRuntime Said[time.Duration]
 	// Problem says what is wrong with the queue's annotations and what to change; empty when nothing is.
 	Problem string
 	// Object is the Queue as last seen; never to be changed.
@@ -68,7 +70,7 @@ func (q *Queue) same(o *Queue) bool {
 		q.Priority == o.Priority && q.Reclaimable == o.Reclaimable && q.Problem == o.Problem &&
 		slices.Equal(q.Capability, o.Capability) && slices.Equal(q.Guarantee, o.Guarantee) &&
 		slices.Equal(q.Deserved, o.Deserved) && slices.Equal(q.Hierarchy, o.Hierarchy) &&
-		slices.Equal(q.HierarchyWeights, o.HierarchyWeights) && q.placesLike(o)
+		slices.Equal(q.HierarchyWeights, o.HierarchyWeights) && q.MinRuntime == o.MinRuntime && q.placesLike(o)
 }
 
 // placesLike reports whether a queue has its pods on the same nodes as before; before is nil for a new one.

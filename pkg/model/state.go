@@ -448,6 +448,9 @@ func (s *State) UpsertQueue(q *Queue) Change {
 		if c.Events |= QueueChanged; !q.placesLike(before) {
 			c.Events |= JudgedAnew
 		}
+		if before != nil && before.MinRuntime != q.MinRuntime {
+			c.Events |= ProtectionChanged
+		}
 		c.Queues = append(c.Queues, q.Name)
 	})
 }

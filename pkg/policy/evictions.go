@@ -113,9 +113,9 @@ type evictions struct {
 
 // configure reads what actions there are, and their arguments.
 func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList) {
-	e.completion = completion()
+	e.completion, e.protection.guards = completion(), []rule{minRuntime}
 	for _, action := range []config.Action{config.Preempt, config.Reclaim, config.GangPreempt, config.GangReclaim} {
-		c := &ruleSet{action: action}
+		c := &ruleSet{action: action, guards: []rule{minRuntime}}
 		if c.ofGangs() {
 			// Whatever the tiers say: Volcano's bundles honour minimums even where the plugin is switched off.
 			c.gangs, c.whole = true, true

@@ -20,6 +20,7 @@ const (
 	whyWhole      = "its PodGroup is disrupted as a whole only (spec.disruptionMode)"
 	whyCritical   = "it is critical to the cluster"
 	whyCooling    = "it was scheduled a short while ago"
+	whyTooSoon    = "it has not run for as long as its queue gives it (" + model.MinRuntimeAnnotation + ")"
 	whyRevocable  = "this job may run on revocable nodes, or be evicted itself"
 	whyNotRunning = "it does not run yet"
 	whyOnZone     = "it is on a revocable node"
@@ -103,6 +104,22 @@ func (cdp) guard(t *Trial, v model.Victim, _ *jobUsage) string {
 	if until := v.Task.CoolsUntil(); until.After(t.world.Now) {
 		t.refusedUntil(until)
 		return whyCooling
+	}
+	return ""
+}
+
+// minRuntime protects running pods of queues that give their pods a minimum, the nearest that says so up the tree. It needs no plugin in the tiers, and
+// holds whatever a pod says itself. Source: KAI's minRuntime of queues.
+func minRuntime(t *Trial, v model.Victim, h *jobUsage) string {
+	for q := h.queue; q != nil; q = q.Parent {
+		if q.Spec == nil || !q.Spec.MinRuntime.Given {
+			continue
+		}
+		if until := v.Task.HasRun(q.Spec.MinRuntime.Value); until.After(t.world.Now) {
+			t.refusedUntil(until)
+			return whyTooSoon
+		}
+		return ""
 	}
 	return ""
 }

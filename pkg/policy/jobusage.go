@@ -187,7 +187,7 @@ func (t *Trial) WholeJobs() bool { return t.ruleSet.ofGangs() && t.ruleSet.whole
 // to be of use.
 func (t *Trial) Lapsed(job *model.Job) bool { return t.usageOf(job).lapsed(t.world.Now) }
 
-func (h *jobUsage) lapsed(now time.Time) bool { return reached(h.lapses, now) }
+func (h *jobUsage) lapsed(now time.Time) bool { return model.Reached(h.lapses, now) }
 
 // refusedUntil remembers when somebody who was refused might not be.
 func (t *Trial) refusedUntil(until time.Time) {

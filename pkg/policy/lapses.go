@@ -20,6 +20,3 @@ func (l Lapses) of(job *model.Job) time.Time {
 	}
 	return time.Time{}
 }
-
-// reached reports whether a time, zero for never, has come.
-func reached(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }

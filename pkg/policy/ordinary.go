@@ -26,7 +26,9 @@ func (s *Set) Ordinary(now time.Time, lapses Lapses) *Ordinary {
 }
 
 // Broken reports whether a job is a gang of which too few members are left to be of use, so that nothing is lost with any of them.
-func (o *Ordinary) Broken(job *model.Job) bool { return o.gangs && reached(o.lapses.of(job), o.now) }
+func (o *Ordinary) Broken(job *model.Job) bool {
+	return o.gangs && model.Reached(o.lapses.of(job), o.now)
+}
 
 // Spare returns those of some tasks of a job that may go, all of them together: of a gang those that it has beyond its minimums, the one
 // that goes last first. Who is about to leave anyway may be counted on. Of a gang whose PodGroup does not exist nobody knows the minimum.

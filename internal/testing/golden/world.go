@@ -80,6 +80,9 @@ func (l *Line) queue() *model.Queue {
 		Capability: resource.Schedulable(l.List("capability")), Guarantee: resource.Schedulable(l.List("guarantee")),
 		Deserved: resource.Schedulable(l.List("deserved")),
 	}
+	if least := l.Duration("min-runtime", -1); least >= 0 {
+		q.MinRuntime = model.Say(least)
+	}
 	for _, text := range l.Split("weights", "/") {
 		weight, err := strconv.ParseFloat(text, 64)
 		if err != nil {

@@ -60,6 +60,12 @@ func readTerms(group *model.Group, whose string, annotations map[string]string) 
 			group.Problem = model.Problems(group.Problem, err.Error())
 		}
 	}
+	if said, ok := annotations[model.PreemptionDelayAnnotation]; ok {
+		var err error
+		if group.PreemptionDelay, err = model.ParseDelay(said); err != nil {
+			group.Problem = model.Problems(group.Problem, err.Error())
+		}
+	}
 	t := &group.Terms
 	t.HalfTimeout = lasting(model.HalfTimeoutAnnotation, "halfTimeout")
 	t.BrokenTimeout = lasting(model.BrokenTimeoutAnnotation, "brokenTimeout")

@@ -6,6 +6,7 @@ package informer
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -126,6 +127,14 @@ func volcanoQueue(q *volcano.Queue) *model.Queue {
 	var err error
 	if queue.GroupLimits, err = model.GroupLimitsOf(q.Annotations); err != nil {
 		queue.Problem = model.Problems(queue.Problem, err.Error())
+	}
+	if said, ok := q.Annotations[model.MinRuntimeAnnotation]; ok {
+		if least, err := time.ParseDuration(said); err == nil && least >= 0 {
+			queue.MinRuntime = model.Say(least)
+		} else {
+			queue.Problem = model.Problems(queue.Problem, fmt.Sprintf("annotation %s is %.100q: write a duration of at least 0s, such as 30m; until then the queue says none",
+				model.MinRuntimeAnnotation, said))
+		}
 	}
 	switch q.Spec.DequeueStrategy {
 	case volcano.DequeueStrategyFIFO:

@@ -185,7 +185,7 @@ func TestVolcanoQueues(t *testing.T) {
 				Name: "research", UID: "u", CreationTimestamp: created,
 				Annotations: map[string]string{
 					"volcano.sh/hierarchy": "root/eng/dev", "volcano.sh/hierarchy-weights": "1/2/8",
-					"volcano.sh/nodegroup-resource-limits": `{"a100": {"cpu": "2"}}`,
+					"volcano.sh/nodegroup-resource-limits": `{"a100": {"cpu": "2"}}`, "caldera.dev/min-runtime": "30m",
 				},
 			},
 			Spec: volcano.QueueSpec{
@@ -216,6 +216,7 @@ func TestVolcanoQueues(t *testing.T) {
 				Required: []string{"a"}, Preferred: []string{"b"}, AntiRequired: []string{"c"}, AntiPreferred: []string{"d"},
 			},
 			GroupLimits: model.GroupLimits{Of: map[string]modelresource.Vector{"a100": {{Name: "cpu", Value: 2000}}}},
+			MinRuntime:  model.Say(30 * time.Minute),
 		}
 		if diff := cmp.Diff(want, state.Queue("research")); diff != "" {
 			t.Errorf("(-want,+got)\n%s", diff)
@@ -234,7 +235,7 @@ func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		object := &volcano.Queue{
 			ObjectMeta: metav1.ObjectMeta{Name: "q", Annotations: map[string]string{
-				"volcano.sh/hierarchy": "root/q", "volcano.sh/nodegroup-resource-limits": "a100=2",
+				"volcano.sh/hierarchy": "root/q", "volcano.sh/nodegroup-resource-limits": "a100=2", "caldera.dev/min-runtime": "-1m",
 			}},
 			Spec: volcano.QueueSpec{Weight: -1, DequeueStrategy: "lifo"},
 		}
@@ -242,7 +243,7 @@ func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
 		state := newState()
 		followGroups(t, state, clients)
 		problem := state.Queue("q").Problem
-		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", "spec.weight is -1", `spec.dequeueStrategy is "lifo"`} {
+		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", `caldera.dev/min-runtime is "-1m"`, "spec.weight is -1", `spec.dequeueStrategy is "lifo"`} {
 			if !strings.Contains(problem, part) {
 				t.Errorf("nobody hears of %s: %s", part, problem)
 			}

@@ -81,6 +81,18 @@ func TestHowLongAGangMayBeBroken(t *testing.T) {
 	}
 }
 
+// TestHowLongAJobIsPatient: in either API. What cannot be used is told.
+func TestHowLongAJobIsPatient(t *testing.T) {
+	for said, want := range map[string]time.Duration{"10m": 10 * time.Minute, "0s": 0, "8760h": 8760 * time.Hour, "10": -1, "-1s": -1, "8761h": -1, "": -1} {
+		for api, group := range bothGroups(map[string]string{model.PreemptionDelayAnnotation: said}) {
+			told := strings.Contains(group.Problem, fmt.Sprintf("annotation caldera.dev/preemption-delay is %q: write a duration from 0s to 8760h", said))
+			if group.PreemptionDelay != max(0, want) || told != (want < 0) {
+				t.Errorf("%s: of %q it is patient for %s, and is told %q", api, said, group.PreemptionDelay, group.Problem)
+			}
+		}
+	}
+}
+
 // TestNoAnnotationIsIgnoredInSilence: whatever an annotation says is used, or it is told which one of which PodGroup cannot be.
 func TestNoAnnotationIsIgnoredInSilence(t *testing.T) {
 	value := rapid.OneOf(

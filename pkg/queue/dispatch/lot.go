@@ -82,8 +82,10 @@ type lot struct {
 	checks int
 	// notBefore is when a lot that is parked or held is tried again though nothing happened; zero: never.
 	notBefore time.Time
-	// starving: evictions might help the lot's jobs, once somebody can be evicted.
-	starving bool
+	// starving: evictions might help the lot's jobs, once somebody can be evicted. patientUntil is from when on they may, if the jobs are to wait
+	// for that; zero if not.
+	starving     bool
+	patientUntil time.Time
 	// judged is the job for which the lot was last set aside.
 	judged standing
 	// searched is when it was last looked for victims within what the queue is due, searchedBeyond when beyond it.
@@ -171,6 +173,10 @@ func keyOf(j *model.Job, exact, alone bool) lotKey {
 	}
 	if j.Group != nil && j.Group.TopologyKey != "" {
 		fmt.Fprintf(h, "by label %s", j.Group.TopologyKey)
+	}
+	if delay := j.PreemptionDelay(); delay > 0 {
+		// Whose like may have others evicted already does not wait behind it.
+		fmt.Fprintf(h, "\npatient for %s", delay)
 	}
 	writeSubGroups(h, j)
 	writeOwn(h, j)

@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -104,11 +105,16 @@ func (d *Dispatcher) MayPreempt(lead types.UID) Attempt {
 		a.Reserves = a.Holds
 		return a
 	}
-	if job = a.Job; !d.cfg.Evicts || !d.selection.starving(job) {
+	if job = a.Job; !d.cfg.Evicts {
 		return a
 	}
-	l.starving = true
-	if d.cfg.Policies.Starving(job) {
+	if l.patientUntil = d.selection.patientUntil(job); !l.patientUntil.IsZero() && d.cfg.Policies.Starving(job) {
+		a.None = fmt.Sprintf("others are evicted for it from %s on (%s)", l.patientUntil.UTC().Format(time.RFC3339), model.PreemptionDelayAnnotation)
+	}
+	if l.starving = d.selection.starving(job); !l.starving {
+		return a
+	}
+	if d.selection.starves(job) {
 		a.None = d.cfg.Policies.WhyNone(job)
 	}
 	if last, now := l.lastSearch(d.turn.borrowing), d.cfg.Clock.Now(); !d.lots.newVictims.tooSoon(*last, now) && !d.selection.overtakes(l) {

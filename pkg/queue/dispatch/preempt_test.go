@@ -5,6 +5,7 @@ package dispatch_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +199,66 @@ func TestVictimsAreSoughtAgainInTime(t *testing.T) {
 		d.want()
 		time.Sleep(1050 * time.Millisecond)
 		d.want("urgent-0")
+	})
+}
+
+// patient adds a job of one pod that has others evicted for it once it is a minute old.
+func (d *fixture) patient() {
+	d.state.UpsertGroup(keyOf("patient"), &model.Group{
+		UID: "patient", Queue: model.DefaultQueue, MinMember: 1, MinResources: sumOf(1, "1"), PriorityClass: "high", Created: time.Now(), PreemptionDelay: time.Minute,
+	})
+	d.state.UpsertPod(memberOf("patient", 0, "1"))
+}
+
+// TestWhoIsPatientEvictsNobodyAtFirst: neither where its queue is full nor where nodes are; it looks for victims when its time has come. Another job
+// that asks for the same need not wait for that.
+func TestWhoIsPatientEvictsNobodyAtFirst(t *testing.T) {
+	t.Run("its queue is full", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := evicting(t, "preempt")
+			d.occupy("low", 4)
+			time.Sleep(2 * time.Second)
+			d.patient()
+			d.want()
+			if got := d.last("patient").Kind; got != model.QueueFull {
+				t.Errorf("it waits because of %s", got)
+			}
+			d.ask("urgent", 1, "high")
+			d.want("urgent-0")
+			d.seeks("urgent-0", config.Preempt)
+			d.Refused("urgent-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "they stay"}})
+			time.Sleep(59 * time.Second)
+			d.want()
+			time.Sleep(1050 * time.Millisecond)
+			d.want("patient-0")
+			d.seeks("patient-0", config.Preempt)
+			d.Refused("patient-0", dispatch.Refusal{Reason: model.Reason{Kind: model.QueueFull, Message: "they stay"}})
+			time.Sleep(time.Minute)
+			d.want()
+		})
+	})
+	t.Run("nodes are full", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := evicting(t, "preempt")
+			d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue, Capability: cores(8), Reclaimable: true})
+			d.occupy("low", 4)
+			time.Sleep(2 * time.Second)
+			d.patient()
+			d.want("patient-0")
+			d.Enter("patient-0")
+			if a := d.MayPreempt("patient-0"); len(a.Actions) > 0 || !strings.Contains(a.None, model.PreemptionDelayAnnotation) {
+				t.Errorf("it may preempt by %v, and is told %q", a.Actions, a.None)
+			}
+			d.Refused("patient-0", dispatch.Refusal{Reason: noRoom})
+			time.Sleep(59 * time.Second)
+			d.want()
+			time.Sleep(1050 * time.Millisecond)
+			d.want("patient-0")
+			d.Enter("patient-0")
+			if a := d.MayPreempt("patient-0"); !slices.Equal(a.Actions, []config.Action{config.Preempt}) || a.None != "" {
+				t.Errorf("it may preempt by %v, and is told %q", a.Actions, a.None)
+			}
+		})
 	})
 }
 

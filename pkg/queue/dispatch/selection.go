@@ -247,7 +247,7 @@ func (s *selection) maySearch(l *lot, borrowing bool) bool {
 	if !s.cfg.Evicts || l.key.guest || job.Counts.Nominated > 0 && !s.waits.holders.rests(job.Key) {
 		return s.cfg.Evicts && !l.key.guest
 	}
-	l.starving = s.starving(job)
+	l.starving, l.patientUntil = s.starving(job), s.patientUntil(job)
 	return l.starving && !s.lots.newVictims.tooSoon(*l.lastSearch(borrowing), s.cfg.Clock.Now()) && len(s.mayEvict(job)) > 0 && !s.overtakes(l)
 }
 
@@ -271,7 +271,20 @@ func (s *selection) overtakes(l *lot) bool {
 // starving reports whether others may be evicted for a job as far as its own state goes: the policies say so, or it is the broken gang that
 // is completed first.
 func (s *selection) starving(job *model.Job) bool {
-	return job.Key == s.waits.completer || s.cfg.Policies.Starving(job)
+	return job.Key == s.waits.completer || s.starves(job)
+}
+
+// starves reports whether the policies say that others may be evicted for a job, and it is old enough for that.
+func (s *selection) starves(job *model.Job) bool {
+	return s.cfg.Policies.Starving(job) && s.patientUntil(job).IsZero()
+}
+
+// patientUntil is from when on others may be evicted for a job, if that is yet to come; zero if it is not.
+func (s *selection) patientUntil(job *model.Job) time.Time {
+	if from := job.MayEvictFrom(); from.After(s.cfg.Clock.Now()) {
+		return from
+	}
+	return time.Time{}
 }
 
 // mayEvict returns the actions by which a starving job might find a victim, in order. That broken gangs give way comes before all that
@@ -281,7 +294,7 @@ func (s *selection) mayEvict(job *model.Job) []config.Action {
 	if s.waits.othersYield(job.Key) {
 		may = append(may, config.Complete)
 	}
-	if s.cfg.Policies.Starving(job) {
+	if s.starves(job) {
 		may = append(may, s.cfg.Policies.MayEvict(job)...)
 	}
 	return may

@@ -48,7 +48,10 @@ func (h happening) wakes(l *lot) (wakes, surely bool) {
 	case happened != 0 && l.lacks() == 0:
 		l.checks = len(retryDelays)
 		return true, false
-	case h.victims && l.starving, !l.notBefore.IsZero() && !l.notBefore.After(h.now):
+	case h.victims && l.starving, model.Reached(l.notBefore, h.now):
+		return true, false
+	case model.Reached(l.patientUntil, h.now):
+		l.patientUntil = time.Time{}
 		return true, false
 	case l.stage == parked && h.now.Sub(l.refusedAt) >= sweepAfter:
 		l.swept = true
@@ -78,7 +81,7 @@ func (o *lookout) expect(l *lot) {
 	}
 	o.events |= l.helps &^ byRoom
 	o.unindexed = o.unindexed || l.stage == parked && l.helps&byRoom != 0 && !l.indexed()
-	at := l.notBefore
+	at := Earliest(l.notBefore, l.patientUntil)
 	if l.stage == parked {
 		at = Earliest(at, l.refusedAt.Add(sweepAfter))
 	}

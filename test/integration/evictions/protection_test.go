@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -110,6 +111,49 @@ func TestProtectedPodsStay(t *testing.T) {
 			}
 			s.Create(t, job("gang", "b", 4, 4))
 			s.refused("gang", append(c.says, "NotEnoughResources")...)
+		})
+	}
+}
+
+// giveTime has a queue give its pods a time before they may be evicted.
+func (s *scene) giveTime(queue, least string) {
+	s.t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, model.MinRuntimeAnnotation, least)
+	if _, err := s.Volcano.SchedulingV1beta1().Queues().Patch(s.t.Context(), queue, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestTimeIsGiven: by a queue to its pods, until it gives less, and by a job that is patient to all others, until it is old enough.
+func TestTimeIsGiven(t *testing.T) {
+	st := open(t, 2)
+	patient := job("gang", "b", 4, 4)
+	patient.Group = func(group *volcano.PodGroup) {
+		group.Annotations = map[string]string{model.PreemptionDelayAnnotation: "30s"}
+	}
+	for _, c := range []struct {
+		name  string
+		given string
+		gang  env.Gang
+		says  string
+		then  func(*scene)
+	}{
+		{
+			"by a queue", "10m", job("gang", "b", 4, 4), "8 because it has not run for as long as its queue gives it (caldera.dev/min-runtime)",
+			func(s *scene) { s.giveTime("a", "1s") },
+		},
+		{"by a patient job", "0s", patient, "others are evicted for it from ", func(*scene) {}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := st.play(t, byShares)
+			s.queues(map[string]queueSpec{"a": {weight: 1}, "b": {weight: 1}})
+			s.giveTime("a", c.given)
+			s.fill(job("held", "a", 1, 8))
+			s.Create(t, c.gang)
+			s.refused("gang", c.says)
+			c.then(s)
+			s.holds(map[string]int{"gang": 4, "held": 4})
+			s.evicted(map[string]int{"held": 4}, calm)
 		})
 	}
 }
