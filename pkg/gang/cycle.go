@@ -80,9 +80,9 @@ func (f fine) Clone() fwk.StateData { return f }
 
 const fineKey fwk.StateKey = "caldera/fine"
 
-// Refine is for plugins whose scores are fractions, and which kube-scheduler has round them. Of nodes whose sums of scores tie, or nearly do, a plan
-// takes the one with the greater sum before rounding, as Volcano does. A plugin says at PreFilter or PreScore what its scores are then: 0 to 100 for a node, from
-// several goroutines at once. It counts for plugins that do not normalise.
+// Refine is for plugins that have to round their scores for kube-scheduler. A plan takes the node with the greatest sum before rounding, as Volcano
+// does. A plugin says at PreFilter or PreScore how a node scores exactly, 0 to 100. The function is called by several goroutines at once. It counts for
+// plugins that do not normalise.
 func Refine(state fwk.CycleState, plugin string, score func(node fwk.NodeInfo) float64) {
 	if !Planning(state) {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 )
 
-// precise is a plugin whose scores are fractions. Now is what they are when it is asked for them before they are rounded, if that is something else.
+// precise is a plugin whose scores are fractions. Where now has one for a node, that is what it says of it before rounding.
 type precise struct {
 	name   string
 	scores map[string]float64

@@ -141,8 +141,8 @@ func (m *mix) rebase(now time.Time) {
 	}
 }
 
-// kinds are worked out from the counts, with the models of which there are GPUs in place of what pods say about models. What fits no node, however
-// empty, does not count: nothing that is left could be of use to it.
+// kinds are worked out from the counts. The models that pods name are replaced by those of which there are GPUs. What fits no node, however empty,
+// does not count: nothing that is left could be of use to it.
 func (m *mix) kinds(c *cluster, takes func(models, model string) bool) fragment.Kinds {
 	m.rebase(m.clock.Now())
 	known := map[string]string{}
@@ -165,7 +165,7 @@ func (m *mix) kinds(c *cluster, takes func(models, model string) bool) fragment.
 	return fragment.KindsOf(counts).Scarce(c.gpus)
 }
 
-// nowhere is in place of models of which there are none: it is no model's name.
+// nowhere stands for models of which there are no GPUs. No model has that name.
 const nowhere = "|"
 
 // among are the models that pods take of those there are, joined with "|"; empty if they take all, nowhere if none.
