@@ -139,6 +139,8 @@ type Counts struct {
 	AtQueueGate, LetThrough int
 	// ReleasingPlaced tasks are terminating on a node.
 	ReleasingPlaced int
+	// Killed tasks are Failed because they were deleted: their pods go as soon as the kubelet is done.
+	Killed int
 	// Nominated tasks are Pending, and room is kept for them until victims have left it (Volcano's Pipelined).
 	Nominated int
 }
@@ -163,6 +165,8 @@ func (c *Counts) add(t *Task, n int) {
 		c.PendingBestEffort += n
 	case t.Status == Releasing && t.Node != "":
 		c.ReleasingPlaced += n
+	case t.Status == Failed && t.Pod.DeletionTimestamp != nil:
+		c.Killed += n
 	}
 }
 

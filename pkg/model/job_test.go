@@ -17,13 +17,13 @@ import (
 // tally is every number that Counts answers.
 type tally struct {
 	Ready, Valid, Scheduled, Completed, Placeable, Total int
-	BestEffort, Gated, ReleasingPlaced                   int
+	BestEffort, Gated, ReleasingPlaced, Killed           int
 }
 
 func tallyOf(c model.Counts) tally {
 	return tally{
 		Ready: c.Ready(), Valid: c.Valid(), Scheduled: c.Scheduled(), Completed: c.Completed(), Placeable: c.Placeable(), Total: c.Total(),
-		BestEffort: c.PendingBestEffort, Gated: c.PendingGated, ReleasingPlaced: c.ReleasingPlaced,
+		BestEffort: c.PendingBestEffort, Gated: c.PendingGated, ReleasingPlaced: c.ReleasingPlaced, Killed: c.Killed,
 	}
 }
 
@@ -76,6 +76,10 @@ func TestCountsOfOneTask(t *testing.T) {
 		"a task that failed is scheduled, but not valid": {
 			pod:  []func(*corev1.Pod){failed},
 			want: tally{Scheduled: 1, Completed: 1, Total: 1},
+		},
+		"a task that failed because it was deleted is known as such": {
+			pod:  []func(*corev1.Pod){failed, terminating},
+			want: tally{Scheduled: 1, Completed: 1, Total: 1, Killed: 1},
 		},
 		"a task of which nothing is known counts as nothing": {
 			pod:  []func(*corev1.Pod){on("node-0"), phase(corev1.PodUnknown)},

@@ -282,6 +282,7 @@ func (w *reference) job(key model.JobKey, tasks []*model.Task) jobView {
 			c.PendingGated += number(pending && t.Gated)
 			c.PendingBestEffort += number(pending && !t.Gated && t.BestEffort)
 			c.ReleasingPlaced += number(t.Status == model.Releasing && t.Node != "")
+			c.Killed += number(t.Status == model.Failed && t.Pod.DeletionTimestamp != nil)
 		}
 		v.Roles[t.Role] = role
 		if t.Status == model.Pending && !t.Gated {

@@ -41,6 +41,12 @@ func neverPlaced(job *model.Job) *model.Job {
 	return job
 }
 
+// killed makes n failed tasks of a job ones that were deleted.
+func killed(n int, job *model.Job) *model.Job {
+	job.Counts.Killed = n
+	return job
+}
+
 // over makes a job one that has completed.
 func over(job *model.Job) *model.Job {
 	job.Group.Phase = model.PhaseCompleted
@@ -93,6 +99,15 @@ func TestPhase(t *testing.T) {
 		},
 		"(test) minMember 2, two succeeded": {
 			jobOf(2, tasks{model.Succeeded: 2}), model.Reason{}, volcano.PodGroupCompleted,
+		},
+		"two were deleted while they ran, and are Failed for a moment": {
+			killed(2, jobOf(2, tasks{model.Failed: 2})), noPods, volcano.PodGroupRunning,
+		},
+		"one succeeded, one was deleted while it ran": {
+			killed(1, jobOf(2, tasks{model.Succeeded: 1, model.Failed: 1})), noPods, volcano.PodGroupRunning,
+		},
+		"it had completed, and what failed is deleted": {
+			over(killed(2, jobOf(2, tasks{model.Failed: 2}))), noPods, volcano.PodGroupCompleted,
 		},
 		"(test) minMember 2, one running, one that does not fit": {
 			jobOf(2, tasks{model.Running: 1, model.Pending: 1}), noRoom, volcano.PodGroupUnknown,

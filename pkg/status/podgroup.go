@@ -86,7 +86,7 @@ func phase(job *model.Job, reason model.Reason, short bool) volcano.PodGroupPhas
 		// Volcano calls this Completed, because none of none is left to run. Without pods it is Completed here too:
 		// Volcano's controllers expect that.
 		return volcano.PodGroupInqueue
-	case scheduled >= job.Min() && scheduled == job.Counts.Completed():
+	case scheduled >= job.Min() && scheduled == job.Counts.Completed() && !stopped(job):
 		return volcano.PodGroupCompleted
 	case scheduled >= job.Min():
 		return volcano.PodGroupRunning
@@ -94,6 +94,12 @@ func phase(job *model.Job, reason model.Reason, short bool) volcano.PodGroupPhas
 		return volcano.PodGroupInqueue
 	}
 	return volcano.PodGroupPending
+}
+
+// stopped reports whether tasks of a job that had not completed were deleted while they ran. A kubelet calls such a pod Failed just before it is
+// gone. Volcano, when it looks in that moment, says Completed; here that would stay.
+func stopped(job *model.Job) bool {
+	return job.Counts.Killed > 0 && (job.Group == nil || job.Group.Phase != model.PhaseCompleted)
 }
 
 // admitted reports whether the job has been let into its queue and nothing but pods or room is missing.
