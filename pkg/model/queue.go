@@ -54,6 +54,8 @@ type Queue struct {
 	GroupLimits GroupLimits
 	// MinRuntime is how long the running pods of the queue, and of those below it that say nothing, are left alone after they were scheduled; at least 0.
 	MinRuntime Said[time.Duration]
+	// Recent is what the object tells of what the queue held. It is read once, when a scheduler meets the queue: after that it keeps count itself.
+	Recent Recent
 	// Problem says what is wrong with the queue's annotations and what to change; empty when nothing is.
 	Problem string
 	// Object is the Queue as last seen; never to be changed.
@@ -63,8 +65,8 @@ type Queue struct {
 // Open reports whether the queue starts new jobs.
 func (q *Queue) Open() bool { return q.State == "" || q.State == QueueOpen }
 
-// same reports whether two versions of a queue mean the same to scheduling: what the scheduler itself writes into the
-// queue's status makes no difference.
+// same reports whether two versions of a queue mean the same to scheduling: what the scheduler itself writes into its status and its annotations
+// makes no difference.
 func (q *Queue) same(o *Queue) bool {
 	return q.UID == o.UID && q.Parent == o.Parent && q.State == o.State && q.Weight == o.Weight && q.FIFO == o.FIFO &&
 		q.Priority == o.Priority && q.Reclaimable == o.Reclaimable && q.Problem == o.Problem &&

@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // orderers are the configurations that order queues.
@@ -21,6 +23,7 @@ var orderers = map[string]config.TierPlugin{
 	"proportion": {Name: config.PluginProportion},
 	"capacity":   {Name: config.PluginCapacity},
 	"tree":       {Name: config.PluginCapacity, Switches: map[config.Switch]bool{config.EnableHierarchy: true}},
+	"recent":     {Name: config.PluginCapacity, Arguments: map[string]runtime.RawExtension{arguments.UsageHalfLife: {Raw: []byte(`"1h"`)}}},
 	"hdrf":       {Name: config.PluginDRF, Switches: map[config.Switch]bool{config.EnableHierarchy: true}},
 	"age":        {Name: config.PluginGang},
 }
@@ -29,6 +32,7 @@ var orderers = map[string]config.TierPlugin{
 // returns their accounts in no particular order.
 func accountsOf(t *rapid.T, set *policy.Set) []*account.Queue {
 	set.SetCluster(cores(20))
+	set.Pass(epoch)
 	set.SetQueue(model.RootQueue, &model.Queue{Name: model.RootQueue})
 	parents := []string{model.RootQueue, model.RootQueue}
 	for i := range rapid.IntRange(2, 8).Draw(t, "queues") {
@@ -54,6 +58,14 @@ func accountsOf(t *rapid.T, set *policy.Set) []*account.Queue {
 		held := cores(rapid.Int64Range(0, 3).Draw(t, "holds"))
 		key := model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: name}
 		set.SetJob(key, &model.Job{Key: key, Queue: name, Usage: model.Usage{Allocated: held, Requested: cores(9)}})
+	}
+	set.Update()
+	for i, q := range set.Book().Queues() {
+		// What they hold from now on is not what they held.
+		set.Pass(epoch.Add(hours(i)))
+		held := cores(rapid.Int64Range(0, 3).Draw(t, "holds then"))
+		key := model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: q.Name}
+		set.SetJob(key, &model.Job{Key: key, Queue: q.Name, Usage: model.Usage{Allocated: held, Requested: cores(9)}})
 	}
 	set.Update()
 	return set.Book().Queues()

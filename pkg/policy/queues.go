@@ -41,8 +41,16 @@ func compareAge(a, b *account.Queue) int {
 // proportion is Volcano's plugin of that name: queues share the cluster by weight.
 type proportion struct {
 	// whole: what no job can use is divided, too.
-	whole bool
+	whole   bool
+	recency account.Recency
 }
+
+// byRecency is for policies by which what queues have held may count.
+type byRecency interface{ recentUse() account.Recency }
+
+func (p proportion) recentUse() account.Recency { return p.recency }
+
+func (p capacity) recentUse() account.Recency { return p.recency }
 
 // CompareQueues puts the queue that has less of its due first.
 func (proportion) CompareQueues(a, b *account.Queue) int {
@@ -118,6 +126,7 @@ type capacity struct {
 	// flow: queues that are asked to themselves also share what their siblings leave.
 	flow      bool
 	uncounted uncounted
+	recency   account.Recency
 }
 
 // CompareQueues puts the queue first that has less of its due; among queues with equal parts the one that is due
@@ -152,8 +161,14 @@ func compareBranches(a, b *account.Queue) int {
 	return 1
 }
 
-// compareDue puts the queue first that has less of its due; of equal ones one that is due anything.
+// compareDue puts the queue first that has less of its due; of equal ones one that is due anything. Of two that hold their due the one goes first
+// that has held less of it lately, where that counts.
 func compareDue(a, b *account.Queue) int {
+	if a.Share >= 1 && b.Share >= 1 {
+		if c := cmp.Compare(a.LatelyShare, b.LatelyShare); c != 0 {
+			return c
+		}
+	}
 	if c := cmp.Compare(a.Share, b.Share); c != 0 || a.Due() == b.Due() {
 		return c
 	}

@@ -6,6 +6,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -66,6 +67,7 @@ func Compile(args *config.BatchQueueArgs, outside ...Extension) (*Set, error) {
 	}
 	errs := s.evictions.configure(args)
 	mode := account.Undivided
+	var recency account.Recency
 	var explicit *arguments.Reservation
 	var pipelined pipelining
 	for i, tier := range args.Tiers {
@@ -76,6 +78,9 @@ func Compile(args *config.BatchQueueArgs, outside ...Extension) (*Set, error) {
 			p := &tier.Plugins[k]
 			policy, wants, err := build(p, path.Index(k))
 			errs = append(errs, err...)
+			if by, ok := policy.(byRecency); ok {
+				recency = by.recentUse()
+			}
 			if wants != account.Undivided {
 				mode = wants
 			}
@@ -95,6 +100,7 @@ func Compile(args *config.BatchQueueArgs, outside ...Extension) (*Set, error) {
 	}
 	s.reservation = reserving(explicit, pipelined)
 	s.book = account.NewBook(mode)
+	s.book.Count(recency)
 	if len(s.evictions.actions) > 0 {
 		s.usage = newUsageByPriority()
 	}
@@ -125,14 +131,17 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 		return drf{}, account.Undivided, nil
 	case config.PluginProportion:
 		decoded, errs := arguments.DecodeProportion(p, path)
-		return proportion{whole: decoded.Total == arguments.Allocatable}, account.Proportion, errs
+		return proportion{
+			whole: decoded.Total == arguments.Allocatable, recency: account.Recency{HalfLife: decoded.UsageHalfLife, Pull: decoded.UsageWeight},
+		}, account.Proportion, errs
 	case config.PluginCapacity:
 		decoded, errs := arguments.DecodeCapacity(p, path)
-		uncounted := uncountedBy(decoded)
+		policy := capacity{uncounted: uncountedBy(decoded), recency: account.Recency{HalfLife: decoded.UsageHalfLife}}
 		if p.Enabled(config.EnableHierarchy) {
-			return capacity{tree: true, levels: ptr.Deref(decoded.AncestorReclaimLevel, 0), flow: decoded.AncestorReclaimLevel == nil, uncounted: uncounted}, account.Hierarchy, errs
+			policy.tree, policy.levels, policy.flow = true, ptr.Deref(decoded.AncestorReclaimLevel, 0), decoded.AncestorReclaimLevel == nil
+			return policy, account.Hierarchy, errs
 		}
-		return capacity{uncounted: uncounted}, account.Capacity, errs
+		return policy, account.Capacity, errs
 	case config.PluginOvercommit:
 		decoded, errs := arguments.DecodeOvercommit(p, path)
 		return &overcommit{factor: decoded.Factor, limit: resource.Limit{Unnamed: resource.OnlyDevices}}, account.Undivided, errs
@@ -225,6 +234,22 @@ func (s *Set) SetUsable(usable resource.Vector) {
 	if !s.whole {
 		s.book.SetUsable(usable)
 	}
+}
+
+// Cooldown is how long a queue may take nothing back, at least. Where what queues have held counts, dues move all the time: as soon as one has held a
+// little less than another, it could take from that one, and the other way round.
+func (s *Set) Cooldown() time.Duration { return min(s.book.Recency().HalfLife/10, time.Hour) }
+
+// Pass tells the time: what is recorded from now on happens then.
+func (s *Set) Pass(now time.Time) { s.book.Pass(now) }
+
+// Again is when the policies are to be looked at again though nothing happens; zero: never.
+func (s *Set) Again() time.Time {
+	first := s.outsiders.Again()
+	if at := s.book.Moves(); first.IsZero() || !at.IsZero() && at.Before(first) {
+		first = at
+	}
+	return first
 }
 
 // Update brings the accounts up to date with what was recorded.

@@ -15,6 +15,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
 // tier is one tier of plugins.
@@ -101,7 +102,7 @@ func TestBadArgumentsAreErrorsThatNameTheirPlace(t *testing.T) {
 		"an argument that does not exist": {
 			config.PluginCapacity, "ancestorLevel", "1",
 			`tiers[1].plugins[0].arguments[ancestorLevel]: Forbidden: unknown key; valid are "ancestorReclaimLevel", ` +
-				`"capacity.DRAConsumableCapacityEnable", "capacity.DynamicResourceAllocationEnable"`,
+				`"capacity.DRAConsumableCapacityEnable", "capacity.DynamicResourceAllocationEnable", "usageHalfLife"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +139,50 @@ func TestJobsOfOneNameFromDifferentAPIsAreDifferentJobs(t *testing.T) {
 	set.Update()
 	if set.CompareQueues(set.Book().Queue("a"), set.Book().Queue("b")) >= 0 {
 		t.Error("the queue that holds 3 cores goes before the one that holds 2")
+	}
+}
+
+// Both hold what they are due, and A has held it for longer. As long as B held less than its due, it went first by that.
+func TestOfQueuesThatHoldTheirDueWhoHeldLessLatelyGoesFirst(t *testing.T) {
+	for name, tc := range map[string]struct {
+		arguments map[string]runtime.RawExtension
+		first     string
+	}{
+		"it counts":                        {map[string]runtime.RawExtension{arguments.UsageHalfLife: {Raw: []byte(`"1h"`)}}, "b"},
+		"it does not: the older one first": {nil, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, err := policy.Compile(&config.BatchQueueArgs{Tiers: tier(config.TierPlugin{Name: config.PluginCapacity, Arguments: tc.arguments})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			set.SetCluster(cores(10))
+			holds := func(queue string, n int64) {
+				key := model.JobKey{Source: model.FromVolcano, Namespace: "ns", Name: queue}
+				set.SetJob(key, &model.Job{Key: key, Queue: queue, Usage: model.Usage{Allocated: cores(n), Requested: cores(9)}})
+			}
+			for i, queue := range []string{"a", "b"} {
+				set.SetQueue(queue, &model.Queue{Name: queue, Created: epoch.Add(hours(i)), Weight: 1, Deserved: cores(4)})
+			}
+			set.Pass(epoch.Add(hours(3)))
+			holds("a", 4)
+			set.Update()
+			set.Pass(epoch.Add(hours(5)))
+			holds("b", 4)
+			set.Update()
+			if again := set.Again(); (again.IsZero()) != (tc.arguments == nil) {
+				t.Errorf("the policies are to be looked at again at %s", again)
+			}
+			a, b := set.Book().Queue("a"), set.Book().Queue("b")
+			if got := map[bool]string{true: "a", false: "b"}[set.CompareQueues(a, b) < 0]; got != tc.first {
+				t.Errorf("%s goes first, want %s", got, tc.first)
+			}
+			holds("a", 3)
+			set.Update()
+			if set.CompareQueues(a, b) > 0 {
+				t.Error("b goes first, and a holds less than its due")
+			}
+		})
 	}
 }
 

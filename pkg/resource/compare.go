@@ -4,9 +4,11 @@
 package resource
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Portion is an amount of every resource that need not be whole: what a queue deserves of a cluster. Units are those of
@@ -40,6 +42,40 @@ func (v Vector) Portion() Portion {
 	}
 	return p
 }
+
+// PortionOf converts a list of quantities and leaves out what no node has, and what is less than nothing.
+func PortionOf(list corev1.ResourceList) Portion {
+	p := make(Portion, 0, len(list))
+	for name, quantity := range list {
+		value := quantity.AsApproximateFloat64()
+		if name == corev1.ResourceCPU {
+			value *= millis
+		}
+		if schedulable(name) && value > 0 {
+			p = append(p, Quantity[float64]{Name: name, Value: min(value, float64(mostOfList))})
+		}
+	}
+	slices.SortFunc(p, func(a, b Quantity[float64]) int { return cmp.Compare(a.Name, b.Name) })
+	return p
+}
+
+// List converts the portion back, to thousandths of a piece; resources of which there is less are left out.
+func (p Portion) List() corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for _, a := range p {
+		q := a.quantity()
+		if q.Format == resource.DecimalSI && a.Name != corev1.ResourceCPU {
+			q = *resource.NewMilliQuantity(int64(a.Value*millis), resource.DecimalSI)
+		}
+		if !q.IsZero() {
+			list[a.Name] = q
+		}
+	}
+	return list
+}
+
+// millis is how many thousandths there are of one.
+const millis = 1000
 
 // Within reports whether every amount of the portion is covered by the vector, in which a missing resource counts as
 // zero. It is Volcano's LessEqual(deserved, allocated, Zero).

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,27 +33,37 @@ type QueueFacts struct {
 	Allocated resource.Vector
 	// Groups are the numbers of the queue's own PodGroups.
 	Groups account.Groups
+	// Recent is what the queue has held on average. Forgotten: a scheduler that starts now would be wrong about it.
+	Recent    model.Recent
+	Forgotten bool
 }
 
 // followQueues writes the status of queues whenever it differs, until the context ends.
 func (w *Writer) followQueues(ctx context.Context) {
 	ticker := w.clock.NewTicker(lookAtQueues)
 	defer ticker.Stop()
+	recent := recentUses{w, map[types.UID]time.Time{}}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			w.writeQueues(ctx)
+			w.writeQueues(ctx, recent)
 		}
 	}
 }
 
 // writeQueues writes what differs now. What cannot be written is tried again the next time.
-func (w *Writer) writeQueues(ctx context.Context) {
+func (w *Writer) writeQueues(ctx context.Context, recent recentUses) {
+	now := w.clock.Now()
+	maps.DeleteFunc(recent.tried, func(_ types.UID, at time.Time) bool { return now.Sub(at) >= recentEvery })
 	for _, facts := range w.queueFacts() {
 		if err := w.writeQueue(ctx, facts); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Cannot write the status of a queue; trying again", "queue", facts.Queue.Name, "err", err)
+		}
+		if err := recent.write(ctx, facts); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Cannot write down what a queue has held, which a restart would forget; trying again. "+
+				"If it is forbidden: allow it by manifests/rbac-optional/recent-use.yaml", "queue", facts.Queue.Name, "err", err)
 		}
 	}
 }
@@ -100,9 +111,44 @@ func (w *Writer) writeQueue(ctx context.Context, facts QueueFacts) error {
 	if err != nil {
 		return fmt.Errorf("encoding the status of queue %s: %w", queue.Name, err)
 	}
-	_, err = w.volcano.SchedulingV1beta1().Queues().Patch(ctx, queue.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return w.patchQueue(ctx, queue, patch, "status")
+}
+
+// patchQueue writes to a queue. One that is gone, or was replaced by another one of its name, is no error.
+func (w *Writer) patchQueue(ctx context.Context, queue *volcano.Queue, patch []byte, subresource ...string) error {
+	_, err := w.volcano.SchedulingV1beta1().Queues().Patch(ctx, queue.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresource...)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("writing the status of queue %s: %w", queue.Name, err)
+		return fmt.Errorf("writing queue %s: %w", queue.Name, err)
 	}
 	return nil
+}
+
+// recentEvery is the least time between two writes of what a queue has held on average, successful or not.
+const recentEvery = 5 * time.Minute
+
+// recentUses writes down what queues have held on average.
+type recentUses struct {
+	*Writer
+	// tried is when that was tried last.
+	tried map[types.UID]time.Time
+}
+
+// write writes it down if it would be forgotten.
+func (w recentUses) write(ctx context.Context, facts QueueFacts) error {
+	queue, ok := facts.Queue.Object.(*volcano.Queue)
+	if !ok || !facts.Forgotten || !w.tried[queue.UID].IsZero() {
+		return nil
+	}
+	w.tried[queue.UID] = w.clock.Now()
+	value, err := facts.Recent.Annotation()
+	if err != nil {
+		return fmt.Errorf("encoding what queue %s has held: %w", queue.Name, err)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": queue.UID, "annotations": map[string]string{model.RecentUseAnnotation: value},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding what queue %s has held: %w", queue.Name, err)
+	}
+	return w.patchQueue(ctx, queue, patch)
 }

@@ -11,7 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -93,6 +96,59 @@ func TestTheStatusOfAQueueIsPatchedWhenItDiffers(t *testing.T) {
 			t.Errorf("one write was wanted (-want,+got)\n%s", diff)
 		}
 	})
+}
+
+// What a queue has held is written when a restart would forget it, and every five minutes at most.
+func TestWhatAQueueHasHeldIsWrittenWhenItWouldBeForgotten(t *testing.T) {
+	listFirst(t)
+	for name, tc := range map[string]struct {
+		forgotten bool
+		// refused: the API server does not let the scheduler write.
+		refused bool
+		writes  int
+	}{
+		"it would be forgotten":                       {forgotten: true, writes: 2},
+		"nothing would":                               {},
+		"who may not write does not try all the time": {forgotten: true, refused: true, writes: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := queue("q", volcano.QueueStateOpen)
+				before.UID = "q-uid"
+				d := newFixture(t, before)
+				at := time.Now()
+				d.FollowQueues(func() []status.QueueFacts {
+					held := model.Recent{At: at, Average: modelresource.Portion{{Name: "cpu", Value: 8000}}}
+					return []status.QueueFacts{{Queue: d.state.Queue("q"), Recent: held, Forgotten: tc.forgotten}}
+				})
+				if tc.refused {
+					d.groups.PrependReactor("patch", "queues", func(clienttesting.Action) (bool, runtime.Object, error) {
+						return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "queues"}, "q", nil)
+					})
+				}
+				go d.Run(t.Context())
+				time.Sleep(9 * time.Minute)
+				writes := 0
+				for _, action := range d.groups.Actions() {
+					patch, ok := action.(clienttesting.PatchAction)
+					if !ok || patch.GetResource().Resource != "queues" || patch.GetSubresource() != "" {
+						continue
+					}
+					writes++
+					var got *volcano.Queue
+					d.check(json.Unmarshal(patch.GetPatch(), &got))
+					said, err := model.RecentOf(got.Annotations)
+					d.check(err)
+					if got.UID != "q-uid" || said.Average.Get("cpu") != 8000 || !said.At.Equal(at.Truncate(time.Second)) {
+						t.Errorf("written is %s", patch.GetPatch())
+					}
+				}
+				if writes != tc.writes {
+					t.Errorf("it was written %d times in 9 minutes, want %d", writes, tc.writes)
+				}
+			})
+		})
+	}
 }
 
 func TestAQueueThatIsLeftOutSaysSoOnItself(t *testing.T) {

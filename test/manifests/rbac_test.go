@@ -76,16 +76,20 @@ func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
 	}
 }
 
-// TestPodsMayBeChangedWithOptionalRoles: which cards a pod has is written with one, the queue's gate taken off with the other.
-func TestPodsMayBeChangedWithOptionalRoles(t *testing.T) {
+// TestMoreMayBeChangedWithOptionalRoles: which cards a pod has is written with one, the queue's gate taken off with another, and what queues have held
+// is written with the third.
+func TestMoreMayBeChangedWithOptionalRoles(t *testing.T) {
 	rules := granted(t, "rbac", "rbac-optional")
-	if !rules.Allow(attributes("patch", "pods", "team")) {
-		t.Error("patch pods is refused")
-	}
-	for _, verb := range []string{"create", "update"} {
-		if rules.Allow(attributes(verb, "pods", "team")) {
-			t.Errorf("%s pods is allowed", verb)
+	for on, namespace := range map[string]string{"pods": "team", "queues.scheduling.volcano.sh": ""} {
+		if !rules.Allow(attributes("patch", on, namespace)) {
+			t.Errorf("patch %s is refused", on)
 		}
+		if rules.Allow(attributes("update", on, namespace)) {
+			t.Errorf("update %s is allowed", on)
+		}
+	}
+	if rules.Allow(attributes("create", "pods", "team")) || rules.Allow(attributes("delete", "queues.scheduling.volcano.sh", "")) {
+		t.Error("pods may be created, or queues deleted")
 	}
 }
 

@@ -136,6 +136,9 @@ func volcanoQueue(q *volcano.Queue) *model.Queue {
 				model.MinRuntimeAnnotation, said))
 		}
 	}
+	if queue.Recent, err = model.RecentOf(q.Annotations); err != nil {
+		queue.Problem = model.Problems(queue.Problem, err.Error())
+	}
 	switch q.Spec.DequeueStrategy {
 	case volcano.DequeueStrategyFIFO:
 		queue.FIFO = true

@@ -186,6 +186,7 @@ func TestVolcanoQueues(t *testing.T) {
 				Annotations: map[string]string{
 					"volcano.sh/hierarchy": "root/eng/dev", "volcano.sh/hierarchy-weights": "1/2/8",
 					"volcano.sh/nodegroup-resource-limits": `{"a100": {"cpu": "2"}}`, "caldera.dev/min-runtime": "30m",
+					"caldera.dev/recent-use": `{"at": "2026-01-02T15:04:05Z", "average": {"cpu": "2500m", "nvidia.com/gpu": "3250m", "requests.cpu": "1"}}`,
 				},
 			},
 			Spec: volcano.QueueSpec{
@@ -217,6 +218,10 @@ func TestVolcanoQueues(t *testing.T) {
 			},
 			GroupLimits: model.GroupLimits{Of: map[string]modelresource.Vector{"a100": {{Name: "cpu", Value: 2000}}}},
 			MinRuntime:  model.Say(30 * time.Minute),
+			Recent: model.Recent{
+				At:      time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC),
+				Average: modelresource.Portion{{Name: "cpu", Value: 2500}, {Name: "nvidia.com/gpu", Value: 3.25}},
+			},
 		}
 		if diff := cmp.Diff(want, state.Queue("research")); diff != "" {
 			t.Errorf("(-want,+got)\n%s", diff)
@@ -236,6 +241,7 @@ func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
 		object := &volcano.Queue{
 			ObjectMeta: metav1.ObjectMeta{Name: "q", Annotations: map[string]string{
 				"volcano.sh/hierarchy": "root/q", "volcano.sh/nodegroup-resource-limits": "a100=2", "caldera.dev/min-runtime": "-1m",
+				"caldera.dev/recent-use": "much",
 			}},
 			Spec: volcano.QueueSpec{Weight: -1, DequeueStrategy: "lifo"},
 		}
@@ -243,7 +249,7 @@ func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
 		state := newState()
 		followGroups(t, state, clients)
 		problem := state.Queue("q").Problem
-		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", `caldera.dev/min-runtime is "-1m"`, "spec.weight is -1", `spec.dequeueStrategy is "lifo"`} {
+		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", `caldera.dev/min-runtime is "-1m"`, `caldera.dev/recent-use is "much"`, "spec.weight is -1", `spec.dequeueStrategy is "lifo"`} {
 			if !strings.Contains(problem, part) {
 				t.Errorf("nobody hears of %s: %s", part, problem)
 			}

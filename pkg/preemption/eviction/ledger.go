@@ -25,12 +25,12 @@ const Protection = 30 * time.Second
 // were in vain is known only when the job starts or is given up, which it is after an hour too. A closed decision by
 // which nobody was evicted is Cancelled at once. A job that grows task by task may have several open decisions.
 type Ledger struct {
-	size     int
-	cooldown time.Duration
+	size int
 
 	// mu guards everything below; it is never held while calling out.
-	mu   sync.Mutex
-	last uint64
+	mu       sync.Mutex
+	cooldown time.Duration
+	last     uint64
 	// decisions are in the order of their IDs. Those that are not settled yet are kept beyond the size.
 	decisions []*entry
 	// pending are the decisions on each job whose outcome is not final, oldest first.
@@ -68,6 +68,13 @@ func NewLedger(size int, cooldown time.Duration) *Ledger {
 		pending: map[model.JobKey][]*entry{}, victims: map[types.UID][]victim{}, protected: map[types.UID]time.Time{},
 		counts: newCounts(),
 	}
+}
+
+// SetCooldown changes for how long the reverse is barred, also after what was taken before.
+func (l *Ledger) SetCooldown(cooldown time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cooldown = cooldown
 }
 
 // Begin enters a decision whose victims are all Planned, and returns it with its ID.

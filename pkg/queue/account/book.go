@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -32,6 +33,9 @@ type Book struct {
 	// portion is total in another form; all is the usage of all jobs.
 	portion resource.Portion
 	all     Usage
+	// recency says how what queues have held counts. Now is the time; movedAt when what they are due followed it last.
+	recency      Recency
+	now, movedAt time.Time
 	// loosened counts the times that some queue's room may have grown; freed those that a job may be let in that was not.
 	loosened, freed uint64
 }
@@ -174,6 +178,9 @@ func usageOf(job *model.Job) Usage {
 func (b *Book) post(name string, before, after *Usage) {
 	q := b.queue(name)
 	idle := q.Own.Jobs == 0
+	for above := q; above != nil && b.recency.HalfLife > 0; above = above.Parent {
+		b.remember(above)
+	}
 	b.all.replace(before, after)
 	q.Own.replace(before, after)
 	for above := q; above != nil; above = above.Parent {
@@ -235,6 +242,9 @@ func (b *Book) Update() (rearranged bool) {
 	if b.stale {
 		b.arrange()
 	}
+	if b.stale || b.uneven {
+		b.look()
+	}
 	switch {
 	case b.stale || b.resized:
 		b.setLimits()
@@ -277,6 +287,7 @@ func (b *Book) arrange() {
 	for i, q := range b.sorted {
 		q.Parent, q.Children, q.depth, q.place, q.Fault = nil, nil, 0, i, model.Reason{}
 		q.bounds = q.ownBounds()
+		b.remember(q)
 		q.Total = Usage{}
 	}
 	b.link()

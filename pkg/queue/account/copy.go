@@ -34,7 +34,7 @@ func (b *Book) Copy() *Copy {
 		to := &c.queues[i]
 		*to = Queue{
 			Name: q.Name, Spec: q.Spec, depth: q.depth, place: i, bounds: q.bounds, Deserved: q.Deserved, flow: q.flow,
-			Guarantee: q.Guarantee, Capability: q.Capability, Real: q.Real, Share: q.Share, Fault: q.Fault,
+			Guarantee: q.Guarantee, Capability: q.Capability, Real: q.Real, Share: q.Share, LatelyShare: q.LatelyShare, Fault: q.Fault,
 		}
 		to.usage(b.mode).Allocated = all[from:len(all):len(all)]
 		if q.Parent != nil {

@@ -115,6 +115,7 @@ func (b *Book) setDue() (grown, shrunk bool) {
 	}
 	for i, q := range b.sorted {
 		q.Share = q.share(b.mode)
+		q.LatelyShare = b.shareLately(q)
 		grown = grown || !before[i].Covers(q.Deserved)
 		shrunk = shrunk || !q.Deserved.Covers(before[i])
 	}
@@ -142,6 +143,7 @@ func (b *Book) demands() ([]*Queue, []proportion.Demand) {
 			queues = append(queues, q)
 			demands = append(demands, proportion.Demand{
 				Weight: int64(q.Spec.Weight), Request: q.Own.Requested, Guarantee: q.Guarantee.WithoutDevices(), Limit: q.Real,
+				Lately: b.partLately(q), Pull: b.recency.Pull,
 			})
 		}
 	}

@@ -135,6 +135,11 @@ type Queue struct {
 	Real resource.Limit
 	// Share is the dominant part of what it is due that it holds; 1 is exactly its due.
 	Share float64
+	// recent is what it has held; lately that as of when what queues are due followed it last. LatelyShare is the dominant part of its due
+	// that it held lately, or of the cluster if it is due nothing; 0 where that does not count.
+	recent      model.Recent
+	lately      resource.Portion
+	LatelyShare float64
 	// Fault says why the queue, with its descendants, is left out of scheduling; zero when it is not.
 	Fault model.Reason
 }

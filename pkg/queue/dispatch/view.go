@@ -49,6 +49,10 @@ type QueueFigures struct {
 	Overused bool
 	// Share is the dominant part of its due that the queue holds.
 	Share float64
+	// Recent is what the queue has held on average. Forgotten: a scheduler that starts now would be wrong about it. Both are zero where it does
+	// not count.
+	Recent    model.Recent
+	Forgotten bool
 	// Fault says why the queue is left out of scheduling; zero when it is not.
 	Fault model.Reason
 }
@@ -91,6 +95,9 @@ func (v View) Figures() []QueueFigures {
 			Name: q.Name, Spec: q.Spec, Usage: book.UsageOf(q).Clone(), Total: q.Total.Clone(), Groups: q.Own.Groups,
 			Deserved: slices.Clone(q.Deserved), Real: q.Real.Clone(), Capability: q.Capability.Clone(),
 			Overused: policies.Overused(q, nil) != (model.Reason{}), Share: q.Share, Fault: q.Fault,
+		}
+		if object := v.d.cfg.State.Queue(q.Name); object != nil {
+			figures.Recent, figures.Forgotten = book.Recent(q, object.Recent)
 		}
 		if q.Parent != nil {
 			figures.Parent = q.Parent.Name

@@ -154,6 +154,7 @@ func (s *waitlist) takeIn() {
 func (s *waitlist) bookIn() map[model.JobKey]*model.Job {
 	s.measure()
 	policies := s.cfg.Policies
+	policies.Pass(s.cfg.Clock.Now())
 	jobs := make(map[model.JobKey]*model.Job, len(s.changed))
 	for key := range s.changed {
 		job := s.summary(key)

@@ -16,6 +16,10 @@ import (
 type Demand struct {
 	// Weight is the queue's part of what is shared, relative to the other weights; below 1 counts as 1.
 	Weight int64
+	// Lately is the part of total that the queue has held on average, 0 to 1 of each resource. Pull is how much of the difference to the part that
+	// its weight is of all weights counts, 0 or more.
+	Lately resource.Portion
+	Pull   float64
 	// Request is what the queue's jobs hold and wait for: more than that it does not get.
 	Request resource.Vector
 	// Guarantee is what it gets at least, whatever it requests and its limit allows.
@@ -30,6 +34,12 @@ type Demand struct {
 // it is too much, because guarantees lift some above their even part, the level of the others sinks until it is not.
 // The result names every resource of total and of the queue's guarantee, and is in the order of the demands. Units are
 // those of the vectors.
+//
+// A queue that has held more of total lately than its weight is of all weights has a smaller weight, one that has held less a greater one:
+//
+//	part of all weights + pull x (part of all weights - part held lately), 0 at least
+//
+// A weight of 0 gets what those with more do not want. Source: KAI-Scheduler's time-based fairshare (docs/time-based-fairshare).
 //
 // Invariants: guarantee <= part <= max(guarantee, min(request, limit)), and the parts sum up to no more than total
 // unless the guarantees alone do.
@@ -53,12 +63,19 @@ func Divide(total resource.Vector, demands []Demand) []resource.Portion {
 	edges := make([]float64, 0, 2*len(demands))
 	for _, a := range names {
 		whole := total.Get(a.Name)
+		weightless := false
 		for i := range demands {
-			spans[i] = demands[i].span(a.Name)
+			spans[i] = demands[i].span(a.Name, weights)
+			weightless = weightless || spans[i].weight == 0
 		}
-		at := share(float64(whole), weights, spans, edges)
-		for i, s := range spans {
-			if value := s.at(at); value > 0 || whole != 0 {
+		at := share(float64(whole), spans, edges)
+		got := func(i int) float64 { return spans[i].at(at) }
+		if weightless {
+			rest := leftOver(float64(whole), at, spans, demands)
+			got = func(i int) float64 { return rest[i] }
+		}
+		for i := range spans {
+			if value := got(i); value > 0 || whole != 0 {
 				parts[i] = append(parts[i], resource.Quantity[float64]{Name: a.Name, Value: value})
 			}
 		}
@@ -66,19 +83,39 @@ func Divide(total resource.Vector, demands []Demand) []resource.Portion {
 	return parts
 }
 
+// leftOver gives those without weight what the others leave at a level, by the weights that they were given. It returns what all have then.
+func leftOver(total, level float64, spans []span, demands []Demand) []float64 {
+	parts := make([]Part, len(spans))
+	for i := range spans {
+		parts[i] = Part{Least: spans[i].at(level), Most: spans[i].most}
+		if spans[i].weight == 0 {
+			parts[i].Weight = demands[i].weight()
+		}
+	}
+	return Rise(total, parts)
+}
+
 func (d *Demand) weight() float64 { return float64(max(1, d.Weight)) }
 
-func (d *Demand) span(name corev1.ResourceName) span {
+// rate is the weight of one resource, after what the queue has held of it lately. All is the sum of all weights.
+func (d *Demand) rate(name corev1.ResourceName, all float64) float64 {
+	if d.Pull == 0 {
+		return d.weight()
+	}
+	return max(0, d.weight()+d.Pull*(d.weight()-d.Lately.Get(name)*all))
+}
+
+func (d *Demand) span(name corev1.ResourceName, weights float64) span {
 	most := float64(d.Request.Get(name))
 	if bound, limited := d.Limit.Of(name); limited {
 		most = min(most, bound)
 	}
 	least := max(0, float64(d.Guarantee.Get(name)))
-	return span{weight: d.weight(), least: least, most: max(most, least)}
+	return span{weight: d.rate(name, weights), least: least, most: max(most, least)}
 }
 
 // span is what a queue may get of one resource: from + weight x level, within least and most. Invariant: 0 <= from,
-// 0 <= least <= most, weight > 0.
+// 0 <= least <= most, 0 <= weight; what has no weight does not rise.
 type span struct{ weight, from, least, most float64 }
 
 // low and high are the levels below and above which the part does not change.
@@ -88,6 +125,8 @@ func (s *span) high() float64 { return (s.most - s.from) / s.weight }
 // at is the queue's part at a level. At the levels low and high it is exactly least and most.
 func (s *span) at(level float64) float64 {
 	switch {
+	case s.weight == 0:
+		return s.least
 	case level >= s.high():
 		return s.most
 	case level <= s.low():
@@ -107,7 +146,14 @@ func sum(spans []span, level float64) float64 {
 
 // share finds the level for one resource. If the even parts leave something of total, the spans are changed to rise
 // from there. The edges are kept in the given buffer.
-func share(total, weights float64, spans []span, edges []float64) float64 {
+func share(total float64, spans []span, edges []float64) float64 {
+	weights := 0.0
+	for i := range spans {
+		weights += spans[i].weight
+	}
+	if weights == 0 {
+		return 0
+	}
 	if even := total / weights; sum(spans, even) <= total {
 		for i := range spans {
 			s := &spans[i]
@@ -123,7 +169,9 @@ func share(total, weights float64, spans []span, edges []float64) float64 {
 func level(total float64, spans []span, edges []float64) float64 {
 	edges = append(edges[:0], 0)
 	for i := range spans {
-		edges = append(edges, spans[i].low(), spans[i].high())
+		if spans[i].weight > 0 {
+			edges = append(edges, spans[i].low(), spans[i].high())
+		}
 	}
 	slices.Sort(edges)
 	// The first edge at which the sum is too large; the level lies before it.
@@ -139,7 +187,7 @@ func level(total float64, spans []span, edges []float64) float64 {
 	below := edges[i-1]
 	fixed, rising := 0.0, 0.0
 	for k := range spans {
-		if s := &spans[k]; s.low() <= below && below < s.high() {
+		if s := &spans[k]; s.weight > 0 && s.low() <= below && below < s.high() {
 			fixed += s.from
 			rising += s.weight
 		} else {

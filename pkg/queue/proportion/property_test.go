@@ -75,36 +75,38 @@ func most(d *proportion.Demand, name corev1.ResourceName) float64 {
 }
 
 func TestPartsAreWithinTotalGuaranteeAndLimit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := problems().Draw(t, "problem")
-		parts := proportion.Divide(p.total, p.demands)
-		for _, name := range names {
-			all, guaranteed, wanted := 0.0, 0.0, 0.0
-			for i, part := range parts {
-				d := &p.demands[i]
-				got := part.Get(name)
-				if math.IsNaN(got) || math.IsInf(got, 0) {
-					t.Fatalf("queue %d gets %g of %s", i, got, name)
-				}
-				if least := float64(d.Guarantee.Get(name)); got < least {
-					t.Fatalf("queue %d gets %g of %s, guaranteed are %g", i, got, name, least)
-				}
-				if got > most(d, name) {
-					t.Fatalf("queue %d gets %g of %s, at most %g", i, got, name, most(d, name))
-				}
-				all += got
-				guaranteed += float64(d.Guarantee.Get(name))
-				wanted += most(d, name)
+	rapid.Check(t, func(t *rapid.T) { inBounds(t, problems().Draw(t, "problem")) })
+}
+
+// inBounds checks that no queue gets less than its guarantee or more than it may, and that all is given that is wanted.
+func inBounds(t *rapid.T, p problem) {
+	parts := proportion.Divide(p.total, p.demands)
+	for _, name := range names {
+		all, guaranteed, wanted := 0.0, 0.0, 0.0
+		for i, part := range parts {
+			d := &p.demands[i]
+			got := part.Get(name)
+			if math.IsNaN(got) || math.IsInf(got, 0) {
+				t.Fatalf("queue %d gets %g of %s", i, got, name)
 			}
-			whole := float64(p.total.Get(name))
-			if all > max(whole, guaranteed) && !near(all, max(whole, guaranteed)) {
-				t.Fatalf("%g of %s are given, there are %g and %g are guaranteed", all, name, whole, guaranteed)
+			if least := float64(d.Guarantee.Get(name)); got < least {
+				t.Fatalf("queue %d gets %g of %s, guaranteed are %g", i, got, name, least)
 			}
-			if all < min(whole, wanted) && !near(all, min(whole, wanted)) {
-				t.Fatalf("%g of %s are given, there are %g and %g are wanted", all, name, whole, wanted)
+			if got > most(d, name) {
+				t.Fatalf("queue %d gets %g of %s, at most %g", i, got, name, most(d, name))
 			}
+			all += got
+			guaranteed += float64(d.Guarantee.Get(name))
+			wanted += most(d, name)
 		}
-	})
+		whole := float64(p.total.Get(name))
+		if all > max(whole, guaranteed) && !near(all, max(whole, guaranteed)) {
+			t.Fatalf("%g of %s are given, there are %g and %g are guaranteed", all, name, whole, guaranteed)
+		}
+		if all < min(whole, wanted) && !near(all, min(whole, wanted)) {
+			t.Fatalf("%g of %s are given, there are %g and %g are wanted", all, name, whole, wanted)
+		}
+	}
 }
 
 func TestPartsAreThoseOfTheDefinition(t *testing.T) {

@@ -204,6 +204,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	c.Evictions = reserve.New(reserve.Config{
 		State: c.State, Writer: writer, Profile: handle, Clock: c.options.Clock, Args: c.setup.evictions(),
 	})
+	c.coolDown(rules)
 	releaser := &release.Releaser{State: c.State, Writer: writer, Keeper: c.Evictions, Evicts: c.Rules.Evicts}
 	c.Gates = queuegate.NewOpener(ctx, handle.ClientSet(), c.options.Clock, func(t *model.Task, err error) { c.Dispatcher.GateKept(t, err) })
 	c.Dispatcher = dispatch.New(dispatch.Config{
@@ -263,7 +264,7 @@ func queueFacts(state *model.State, d *dispatch.Dispatcher) []status.QueueFacts 
 	var facts []status.QueueFacts
 	for _, q := range d.View().Figures() {
 		if object := state.Queue(q.Name); object != nil {
-			facts = append(facts, status.QueueFacts{Queue: object, Allocated: q.Total.Allocated, Groups: q.Groups})
+			facts = append(facts, status.QueueFacts{Queue: object, Allocated: q.Total.Allocated, Groups: q.Groups, Recent: q.Recent, Forgotten: q.Forgotten})
 		}
 	}
 	return facts

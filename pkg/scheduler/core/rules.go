@@ -143,12 +143,20 @@ func (c *Core) Adopt(ctx context.Context, r *Rules, then func()) error {
 	}
 	err := c.Dispatcher.Adopt(ctx, r.forDispatch(), func() {
 		c.Rules.rules.Store(r)
+		c.coolDown(r)
 		then()
 	})
 	if err == nil {
 		c.Background.follow(ctx, c.Rules)
 	}
 	return err
+}
+
+// coolDown has a queue not take back what was taken from it for as long as the rules want, unless that is never barred.
+func (c *Core) coolDown(r *Rules) {
+	if told := c.setup.evictions().QueueCooldown.Duration; told > 0 {
+		c.Evictions.Ledger.SetCooldown(max(told, r.policies.Cooldown()))
+	}
 }
 
 // ReadWithin is how long objects may take to be read that new rules or plugins need and nobody looked at before.

@@ -146,6 +146,17 @@ func number(least float64) func(runtime.RawExtension) (float64, error) {
 	}
 }
 
+// numberUpTo parses a number in a range.
+func numberUpTo(least, most float64) func(runtime.RawExtension) (float64, error) {
+	return func(v runtime.RawExtension) (float64, error) {
+		n, err := number(least)(v)
+		if err != nil || n > most {
+			return 0, fmt.Errorf("must be a number from %v to %v", least, most)
+		}
+		return n, nil
+	}
+}
+
 // integer parses a whole number in a range; a most of math.MaxInt stands for no upper limit.
 func integer(least, most int) func(runtime.RawExtension) (int, error) {
 	return func(v runtime.RawExtension) (int, error) {

@@ -4,12 +4,14 @@
 package arguments
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -103,12 +105,41 @@ const (
 type Proportion struct {
 	// Total is what is divided among queues; default Usable.
 	Total Total
+	// UsageHalfLife is the time after which what a queue held counts half for its part; 0, the default: it does not count.
+	UsageHalfLife time.Duration
+	// UsageWeight is how much it counts, 0 to 10; default 1.
+	UsageWeight float64
+}
+
+// UsageHalfLife is an argument of proportion and of capacity.
+const UsageHalfLife = "usageHalfLife"
+
+// mostUsageWeight is the greatest usageWeight.
+const mostUsageWeight = 10
+
+// The least and the greatest usageHalfLife.
+const (
+	leastHalfLife = time.Minute
+	mostHalfLife  = 2160 * time.Hour
+)
+
+// usageHalfLife parses a half-life; 0 is none.
+func usageHalfLife(v runtime.RawExtension) (time.Duration, error) {
+	d, err := time.ParseDuration(scalar(v))
+	if scalar(v) == "0" || err == nil && (d == 0 || d >= leastHalfLife && d <= mostHalfLife) {
+		return d, nil
+	}
+	return 0, fmt.Errorf("must be 0s or a duration from %v to %v, such as \"24h\"", leastHalfLife, mostHalfLife)
 }
 
 // DecodeProportion reads the arguments of the plugin proportion; path is that of the plugin's entry.
 func DecodeProportion(p *config.TierPlugin, path *field.Path) (Proportion, field.ErrorList) {
 	d := newDecoder(path, p.Arguments)
-	decoded := Proportion{Total: value(d, "total", Usable, oneOf(Usable, Allocatable))}
+	decoded := Proportion{
+		Total:         value(d, "total", Usable, oneOf(Usable, Allocatable)),
+		UsageHalfLife: value(d, UsageHalfLife, 0, usageHalfLife),
+		UsageWeight:   value(d, "usageWeight", 1, numberUpTo(0, mostUsageWeight)),
+	}
 	return decoded, d.finish(p.Name)
 }
 
@@ -134,6 +165,9 @@ type Capacity struct {
 	DynamicResourceAllocation *bool
 	// DRAConsumableCapacity tells whether shares of devices count; nil is the feature gate DRAConsumableCapacity.
 	DRAConsumableCapacity *bool
+	// UsageHalfLife is the time after which what a queue held counts half for its place among queues that hold their due; 0, the default: it
+	// does not count.
+	UsageHalfLife time.Duration
 }
 
 // DecodeCapacity reads the arguments of the plugin capacity; path is that of the plugin's entry.
@@ -143,6 +177,7 @@ func DecodeCapacity(p *config.TierPlugin, path *field.Path) (Capacity, field.Err
 		AncestorReclaimLevel:      value(d, "ancestorReclaimLevel", nil, optional(integer(0, math.MaxInt))),
 		DynamicResourceAllocation: value(d, "capacity.DynamicResourceAllocationEnable", nil, optional(Bool)),
 		DRAConsumableCapacity:     value(d, "capacity.DRAConsumableCapacityEnable", nil, optional(Bool)),
+		UsageHalfLife:             value(d, UsageHalfLife, 0, usageHalfLife),
 	}
 	return decoded, d.finish(p.Name)
 }

@@ -101,16 +101,32 @@ func TestSLA(t *testing.T) {
 	})
 }
 
+const badHalfLife = `must be 0s or a duration from 1m0s to 2160h0m0s, such as "24h"`
+
 func TestProportion(t *testing.T) {
+	const badWeight = "must be a number from 0 to 10"
+	usable := arguments.Proportion{Total: arguments.Usable, UsageWeight: 1}
+	with := func(halfLife time.Duration, weight float64) arguments.Proportion {
+		return arguments.Proportion{Total: arguments.Usable, UsageHalfLife: halfLife, UsageWeight: weight}
+	}
 	run(t, "proportion", arguments.DecodeProportion, map[string]decodes[arguments.Proportion]{
-		"absent":         {"", arguments.Proportion{Total: arguments.Usable}, nil},
-		"as Volcano":     {"total: Allocatable", arguments.Proportion{Total: arguments.Allocatable}, nil},
-		"what is usable": {`total: "Usable"`, arguments.Proportion{Total: arguments.Usable}, nil},
-		"another total": {"total: allocatable", arguments.Proportion{Total: arguments.Usable}, []string{
+		"absent":         {"", usable, nil},
+		"as Volcano":     {"total: Allocatable", arguments.Proportion{Total: arguments.Allocatable, UsageWeight: 1}, nil},
+		"what is usable": {`total: "Usable"`, usable, nil},
+		"another total": {"total: allocatable", usable, []string{
 			`plugins[0].arguments[total]: Invalid value: "allocatable": must be "Usable" or "Allocatable"`,
 		}},
-		"Volcano's has none": {"weight: 1", arguments.Proportion{Total: arguments.Usable}, []string{
-			`plugins[0].arguments[weight]: Forbidden: unknown key; valid are "total"`,
+		"what was held counts":            {"{usageHalfLife: 24h, usageWeight: 2.5}", with(24*time.Hour, 2.5), nil},
+		"what was held counts, in quotes": {`{usageHalfLife: "1m", usageWeight: "0"}`, with(time.Minute, 0), nil},
+		"it does not count":               {"usageHalfLife: 0", usable, nil},
+		"it does not count, with a unit":  {"usageHalfLife: 0s", usable, nil},
+		"too short":                       {"usageHalfLife: 59s", usable, []string{`plugins[0].arguments[usageHalfLife]: Invalid value: "59s": ` + badHalfLife}},
+		"too long":                        {"usageHalfLife: 2161h", usable, []string{`plugins[0].arguments[usageHalfLife]: Invalid value: "2161h": ` + badHalfLife}},
+		"no unit":                         {"usageHalfLife: 24", usable, []string{`plugins[0].arguments[usageHalfLife]: Invalid value: 24: ` + badHalfLife}},
+		"too much":                        {"usageWeight: 11", usable, []string{`plugins[0].arguments[usageWeight]: Invalid value: 11: ` + badWeight}},
+		"too little":                      {"usageWeight: -1", usable, []string{`plugins[0].arguments[usageWeight]: Invalid value: -1: ` + badWeight}},
+		"Volcano's has none": {"weight: 1", usable, []string{
+			`plugins[0].arguments[weight]: Forbidden: unknown key; valid are "total", "usageHalfLife", "usageWeight"`,
 		}},
 	})
 }
@@ -143,6 +159,11 @@ func TestCapacity(t *testing.T) {
 				`plugins[0].arguments[capacity.DRAConsumableCapacityEnable]: Invalid value: "maybe": ` + flag,
 			},
 		},
+		"what was held counts": {"usageHalfLife: 168h", arguments.Capacity{UsageHalfLife: 168 * time.Hour}, nil},
+		"held for no time":     {"usageHalfLife: -1h", arguments.Capacity{}, []string{`plugins[0].arguments[usageHalfLife]: Invalid value: "-1h": ` + badHalfLife}},
+		"a weight, which is proportion's": {"usageWeight: 1", arguments.Capacity{}, []string{
+			`plugins[0].arguments[usageWeight]: Forbidden: unknown key; valid are "ancestorReclaimLevel", "capacity.DRAConsumableCapacityEnable", "capacity.DynamicResourceAllocationEnable", "usageHalfLife"`,
+		}},
 		"a key in another case": {"ancestorreclaimlevel: 1", arguments.Capacity{}, []string{`plugins[0].arguments[ancestorreclaimlevel]: Forbidden: unknown key; did you mean "ancestorReclaimLevel"?`}},
 		"a key without its prefix": {"DRAConsumableCapacityEnable: true", arguments.Capacity{}, []string{
 			`plugins[0].arguments[DRAConsumableCapacityEnable]: Forbidden: unknown key; did you mean "capacity.DRAConsumableCapacityEnable"?`,

@@ -178,7 +178,7 @@ func TestTheTableOfArgumentsIsComplete(t *testing.T) {
 func TestTheTableOfArgumentsIsTrue(t *testing.T) {
 	own := []string{
 		"extender.maxScore", "fragmentation.halfLife", "fragmentation.modelLabel", "fragmentation.resource", "fragmentation.weight", "prometheus.nodeLabel", "reservation.after", "reservation.backfillWithin", "reservation.giveUpAfter", "reservation.holders",
-		"reservation.trust", "timeout", "total",
+		"reservation.trust", "timeout", "total", "usageHalfLife", "usageWeight",
 	}
 	for _, r := range rows(t) {
 		want := string(fate(r.owner, r.key))

@@ -5,7 +5,9 @@ package evictions_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -15,6 +17,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
@@ -156,6 +159,39 @@ func TestTimeIsGiven(t *testing.T) {
 			s.evicted(map[string]int{"held": 4}, calm)
 		})
 	}
+}
+
+// TestWhatWasHeldCounts: a queue that holds no more than the other one, and no less, has to give up most once it is told to have held all of the cluster
+// for long. The scheduler writes down itself what it held. Its successor is told more, as if much time had passed.
+func TestWhatWasHeldCounts(t *testing.T) {
+	s := single(t, 2, strings.Replace(byShares, "{name: proportion}", "{name: proportion, arguments: {usageHalfLife: 1m, usageWeight: 2}}", 1))
+	s.queues(map[string]queueSpec{"a": {weight: 1}, "b": {weight: 1}})
+	s.fill(job("held", "a", 1, 8))
+	s.Create(t, job("gang", "b", 6, 6))
+	s.refused("gang", "cpu: 0 held, 6 asked for, 4 deserved")
+	queues := s.Volcano.SchedulingV1beta1().Queues()
+	env.Eventually(t, patience, func() string {
+		queue, err := queues.Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if recent, err := model.RecentOf(queue.Annotations); err != nil || recent.Average.Get(corev1.ResourceCPU) <= 0 {
+			return fmt.Sprintf("queue a is said to have held %v: %v", recent, err)
+		}
+		return ""
+	})
+	s.stop()
+	long, err := model.Recent{At: time.Now(), Average: resource.Portion{{Name: corev1.ResourceCPU, Value: 8000}}}.Annotation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, model.RecentUseAnnotation, long)
+	if _, err := queues.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	s.holds(map[string]int{"gang": 6, "held": 2})
+	s.evicted(map[string]int{"held": 6}, calm)
 }
 
 // TestWhatDoesNotProtect checks that pods go that something seems to protect and does not.
