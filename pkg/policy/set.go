@@ -240,6 +240,9 @@ func (s *Set) SetUsable(usable resource.Vector) {
 // little less than another, it could take from that one, and the other way round.
 func (s *Set) Cooldown() time.Duration { return min(s.book.Recency().HalfLife/10, time.Hour) }
 
+// Succeed has what queues have held by other policies count by these.
+func (s *Set) Succeed(before *Set) { s.book.Inherit(before.book) }
+
 // Pass tells the time: what is recorded from now on happens then.
 func (s *Set) Pass(now time.Time) { s.book.Pass(now) }
 

@@ -34,8 +34,10 @@ type Book struct {
 	portion resource.Portion
 	all     Usage
 	// recency says how what queues have held counts. Now is the time; movedAt when what they are due followed it last.
+	// Inherited is what queues that are yet to be met have held by the book before.
 	recency      Recency
 	now, movedAt time.Time
+	inherited    map[string]model.Recent
 	// loosened counts the times that some queue's room may have grown; freed those that a job may be let in that was not.
 	loosened, freed uint64
 }
@@ -50,7 +52,7 @@ type posting struct {
 // NewBook returns the book of a cluster without queues.
 func NewBook(mode Mode) *Book {
 	return &Book{
-		mode: mode, specs: map[string]*model.Queue{}, queues: map[string]*Queue{},
+		mode: mode, inherited: map[string]model.Recent{}, specs: map[string]*model.Queue{}, queues: map[string]*Queue{},
 		jobs: map[model.JobKey]posting{}, stale: true,
 	}
 }

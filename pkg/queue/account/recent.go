@@ -25,6 +25,15 @@ const moved = time.Minute
 // Count says how what queues have held counts. It is to be called before anything is recorded.
 func (b *Book) Count(r Recency) { b.recency = r }
 
+// Inherit has queues that this book meets begin with what they have held by another one.
+func (b *Book) Inherit(from *Book) {
+	for name, q := range from.queues {
+		if !q.recent.At.IsZero() {
+			b.inherited[name] = q.recent
+		}
+	}
+}
+
 // Recency returns how what queues have held counts.
 func (b *Book) Recency() Recency { return b.recency }
 
@@ -59,20 +68,16 @@ func (b *Book) keptOn(q *Queue, average model.Recent) model.Recent {
 	return average.After(b.now, q.usage(b.mode).Allocated, b.recency.HalfLife)
 }
 
-// look takes down what all queues have held, for what they are due until it is looked at again. The first time that a queue is looked at, what it
-// holds counts as held since its object tells what it had held.
+// look takes down what all queues have held, for what they are due until it is looked at again. Before it is told the time it keeps no count.
 func (b *Book) look() {
-	if b.recency.HalfLife == 0 {
+	if b.recency.HalfLife == 0 || b.now.IsZero() {
 		return
 	}
 	due := !b.Moves().After(b.now)
 	for _, q := range b.sorted {
 		known := !q.recent.At.IsZero()
 		if !known {
-			q.recent.At = b.now
-			if q.Spec != nil && !q.Spec.Recent.At.IsZero() {
-				q.recent = q.Spec.Recent
-			}
+			q.recent = b.before(q)
 		}
 		if due || !known {
 			b.remember(q)
@@ -82,6 +87,20 @@ func (b *Book) look() {
 	if due {
 		b.movedAt = b.now
 	}
+}
+
+// before is what a queue had held that is met for the first time: by the book before, or by what its object tells. What it holds counts as held since.
+func (b *Book) before(q *Queue) model.Recent {
+	known, inherited := b.inherited[q.Name]
+	if !inherited && q.Spec != nil {
+		known = q.Spec.Recent
+	}
+	delete(b.inherited, q.Name)
+	if known.At.IsZero() || known.At.After(b.now) {
+		// Who wrote it had another clock.
+		known.At = b.now
+	}
+	return known
 }
 
 // partLately is what a queue has held lately as a part of what is divided.

@@ -150,6 +150,56 @@ func TestWhatWasHeldOutlivesTheScheduler(t *testing.T) {
 	}
 }
 
+// A configuration is changed while the scheduler runs: what queues have held is known better than their objects tell.
+func TestANewBookInheritsWhatWasHeld(t *testing.T) {
+	r := account.Recency{HalfLife: time.Hour, Pull: 1}
+	old := sixteen(account.Proportion, r, "a")
+	old.Pass(noon)
+	old.SetJob(keyOf(1), holder(1, "a", 16, 0))
+	old.Update()
+
+	b := sixteen(account.Capacity, account.Recency{HalfLife: 2 * time.Hour})
+	b.Inherit(old)
+	wrong := model.Recent{At: noon, Average: resource.Portion{{Name: gpu, Value: 4}}}
+	b.SetQueue("a", &model.Queue{Name: "a", Weight: 1, Recent: wrong})
+	b.SetQueue("b", &model.Queue{Name: "b", Weight: 1, Recent: wrong})
+	b.SetJob(keyOf(1), holder(1, "a", 16, 0))
+	b.Pass(noon.Add(2 * time.Hour))
+	b.Update()
+	for queue, want := range map[string]float64{"a": 8, "b": 2} {
+		if got := average(b, queue); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s has held %g on average, want %g", queue, got, want)
+		}
+	}
+}
+
+func TestATimeThatIsYetToComeCountsAsNow(t *testing.T) {
+	b := sixteen(account.Proportion, account.Recency{HalfLife: time.Hour})
+	b.SetQueue("a", &model.Queue{Name: "a", Weight: 1, Recent: model.Recent{
+		At: noon.AddDate(100, 0, 0), Average: resource.Portion{{Name: gpu, Value: 8}},
+	}})
+	b.Pass(noon)
+	b.Update()
+	b.Pass(noon.Add(time.Hour))
+	if got := average(b, "a"); math.Abs(got-4) > 1e-9 {
+		t.Errorf("a has held %g on average, want 4", got)
+	}
+}
+
+// Who waits to lead may be asked for figures now and then. It does not count by those: the leader tells what queues have held.
+func TestWhoIsNotToldTheTimeKeepsNoCount(t *testing.T) {
+	b := sixteen(account.Proportion, account.Recency{HalfLife: time.Hour})
+	b.SetQueue("a", &model.Queue{Name: "a", Weight: 1})
+	b.SetJob(keyOf(1), holder(1, "a", 16, 0))
+	b.Update()
+	b.SetQueue("a", &model.Queue{Name: "a", Weight: 1, Recent: model.Recent{At: noon, Average: resource.Portion{{Name: gpu, Value: 8}}}})
+	b.Pass(noon)
+	b.Update()
+	if got := average(b, "a"); got != 8 {
+		t.Errorf("a has held %g on average, want 8", got)
+	}
+}
+
 func TestNothingCountsWhereItIsOff(t *testing.T) {
 	b := sixteen(account.Proportion, account.Recency{Pull: 2}, "a")
 	b.Pass(noon)

@@ -82,6 +82,7 @@ func (d *Dispatcher) adopt() {
 		return
 	}
 	d.adopting = nil
+	a.rules.Policies.Succeed(d.cfg.Policies)
 	d.cfg.Rules = a.rules
 	d.waits.startOver()
 	a.then()

@@ -139,6 +139,7 @@ func (s *waitlist) measure() {
 // takeIn brings the accounts and the order up to date with what changed.
 func (s *waitlist) takeIn() {
 	now := s.cfg.Clock.Now()
+	s.cfg.Policies.Pass(now)
 	s.alarms.ring(now, func(key model.JobKey) { s.changed[key] = true })
 	for key, job := range s.bookIn() {
 		s.refresh(key, job)
@@ -154,7 +155,6 @@ func (s *waitlist) takeIn() {
 func (s *waitlist) bookIn() map[model.JobKey]*model.Job {
 	s.measure()
 	policies := s.cfg.Policies
-	policies.Pass(s.cfg.Clock.Now())
 	jobs := make(map[model.JobKey]*model.Job, len(s.changed))
 	for key := range s.changed {
 		job := s.summary(key)
