@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	goruntime "runtime"
 	"testing"
 	"time"
 
@@ -40,6 +42,8 @@ const servedWithin = 30 * time.Second
 type Options struct {
 	// Workload is a file of scheduler_perf's kind. The paths in it are relative to the working directory.
 	Workload string
+	// Kubernetes is the directory of upstream's module, k8s.io/kubernetes@VERSION of the cache of modules.
+	Kubernetes string
 	// Caldera compiles our plugins into the scheduler, whose configuration is up to the workload.
 	Caldera bool
 	// Kubelets has pods run when they are bound.
@@ -52,6 +56,7 @@ type Options struct {
 
 // Run measures. What the harness itself finds goes to where its flags say.
 func Run(b *testing.B, o Options) {
+	tellWhereUpstreamIs(b, o.Kubernetes)
 	var registry frameworkruntime.Registry
 	if o.Caldera {
 		app.SetFeatureDefaults()
@@ -71,6 +76,17 @@ func Run(b *testing.B, o Options) {
 	if err := watched.write(o.Binds); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// tellWhereUpstreamIs tells upstream's API server where its own files are. It reads that off the path of its source, which is not one of this machine
+// in a program that was built with -trimpath. Then it takes two variables, as Bazel sets them, for the directory that the path begins at.
+func tellWhereUpstreamIs(b *testing.B, module string) {
+	if _, source, _, ok := goruntime.Caller(0); !ok || filepath.IsAbs(source) {
+		return
+	}
+	modules := filepath.Dir(filepath.Dir(module))
+	b.Setenv("TEST_SRCDIR", filepath.Dir(modules))
+	b.Setenv("TEST_WORKSPACE", filepath.Base(modules))
 }
 
 // onceThereAreNodes calls a function when the workload has created its first nodes, with one of the scheduler's profiles. It is

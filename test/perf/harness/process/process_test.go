@@ -22,6 +22,7 @@ var options process.Options
 
 func TestMain(m *testing.M) {
 	flag.StringVar(&options.Workload, "workload", "", "file of the workload to measure")
+	flag.StringVar(&options.Kubernetes, "kubernetes", "", "directory of upstream's module, as the go command has it")
 	flag.BoolVar(&options.Caldera, "caldera", false, "compile Caldera's plugins into the scheduler")
 	flag.BoolVar(&options.Kubelets, "kubelets", false, "have pods run when they are bound")
 	flag.DurationVar(&options.Patience, "patience", time.Minute, "how long the pods of one step may take to be bound")

@@ -39,6 +39,8 @@ type Runner struct {
 	Bin string
 	// Upstream and Ours are the directories of the workloads.
 	Upstream, Ours string
+	// Kubernetes is the directory of upstream's module.
+	Kubernetes string
 	// Out gets a directory for each measurement, with what the harness found.
 	Out string
 	// Temp is where etcd and the API server have their files for a while; its disk should be memory. Empty: where temporary
@@ -72,7 +74,7 @@ func (r *Runner) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Upstream, r.Ours = filepath.Join(kubernetes, theirs), filepath.Join(caldera, ours)
+	r.Kubernetes, r.Upstream, r.Ours = kubernetes, filepath.Join(kubernetes, theirs), filepath.Join(caldera, ours)
 	return nil
 }
 
@@ -187,7 +189,7 @@ func (r *Runner) start(ctx context.Context, w Workload, s Scheduler, dir, home s
 	cmd := exec.CommandContext(ctx, r.Binary,
 		"-test.run=^$", "-test.bench=^BenchmarkWorkload$", "-test.benchtime=1x",
 		"-perf-scheduling-label-filter=", "-data-items-dir="+dir,
-		"-workload="+filepath.Join(dir, workloadFile), "-binds="+filepath.Join(dir, bindsFile),
+		"-kubernetes="+r.Kubernetes, "-workload="+filepath.Join(dir, workloadFile), "-binds="+filepath.Join(dir, bindsFile),
 		fmt.Sprintf("-caldera=%t", s != Stock && s != Control), fmt.Sprintf("-kubelets=%t", w.Kubelets),
 		// A step that does not end tells more than a process that is killed.
 		"-patience="+(r.Timeout/2).String(), fmt.Sprintf("-perf-cpuprofile=%t", r.Profile))
