@@ -13,8 +13,8 @@ import (
 	"github.com/caldera-scheduler/caldera/internal/testing/rights"
 )
 
-// granted is what the shipped manifests allow the scheduler, with the optional ones: it takes gates off pods.
-var granted = sync.OnceValues(func() (rights.Rules, error) { return rights.Granted("rbac", "rbac-optional") })
+// granted is what the shipped manifests allow the scheduler, with those of the optional ones that are of use here: it takes gates off pods.
+var granted = sync.OnceValues(func() (rights.Rules, error) { return rights.Granted("rbac", "rbac-optional/queue-gate.yaml") })
 
 // reading are the verbs that change nothing.
 var reading = []string{"get", "list", "watch"}

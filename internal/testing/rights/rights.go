@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -37,12 +36,12 @@ func (r Rules) Allow(a authorizer.Attributes) bool {
 	return rbac.RulesAllow(a, slices.Concat(r.inNamespace[a.GetNamespace()], r.everywhere)...)
 }
 
-// Granted follows every binding in some directories of the manifests from the scheduler's service account to rules. It is an error if a name on
+// Granted follows every binding in some directories or files of the manifests from the scheduler's service account to rules. It is an error if a name on
 // the way does not exist.
-func Granted(dirs ...string) (Rules, error) {
+func Granted(names ...string) (Rules, error) {
 	var all []runtime.Object
-	for _, dir := range dirs {
-		objects, err := load(dir)
+	for _, name := range names {
+		objects, err := load(name)
 		if err != nil {
 			return Rules{}, err
 		}
@@ -128,26 +127,24 @@ func (known roles) follow(ref rbacv1.RoleRef, namespace string) ([]rbacv1.Policy
 	return rules, nil
 }
 
-// load decodes the objects in a directory of the manifests.
-func load(dir string) ([]runtime.Object, error) {
-	files, err := fs.ReadDir(manifests.All, dir)
-	if err != nil {
-		return nil, err
-	}
-	var all []runtime.Object
-	for _, file := range files {
-		name := path.Join(dir, file.Name())
+// load decodes the objects in a directory of the manifests, or in one file.
+func load(root string) (all []runtime.Object, err error) {
+	err = fs.WalkDir(manifests.All, root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
 		data, err := manifests.All.ReadFile(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		objects, err := decode(data)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", name, err)
+			return fmt.Errorf("reading %s: %w", name, err)
 		}
 		all = append(all, objects...)
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
 
 func decode(data []byte) ([]runtime.Object, error) {
