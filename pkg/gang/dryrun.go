@@ -38,7 +38,7 @@ func (w *dryRun) take(u unit) {
 	e := w.evictor
 	for _, v := range u.victims {
 		e.trial.Take(v)
-		e.attempt.budget.Release(v.Job.Queue, v.Task.Charge)
+		e.release(v)
 	}
 	for _, r := range u.pods {
 		if r.node == w.node {
@@ -56,7 +56,7 @@ func (w *dryRun) giveBack(u unit) {
 	e := w.evictor
 	for _, v := range u.victims {
 		e.trial.Return(v)
-		e.attempt.budget.Release(v.Job.Queue, negative(v.Task.Charge))
+		e.retain(v)
 	}
 	for _, r := range u.pods {
 		if r.node == w.node {
@@ -132,7 +132,7 @@ func (w *dryRun) done() {
 	for _, u := range w.units {
 		for _, v := range u.victims {
 			w.evictor.trial.Return(v)
-			w.evictor.attempt.budget.Release(v.Job.Queue, negative(v.Task.Charge))
+			w.evictor.retain(v)
 		}
 	}
 	w.units = nil

@@ -26,6 +26,8 @@ type evictionNode struct {
 	node  int
 	units []unit
 	cost  cost
+	// work is what is lost of the work of pods that are moved: see mover.work.
+	work float64
 	// changes is the evictor's count as of when it was looked at.
 	changes int
 	at      int
@@ -40,7 +42,7 @@ type evictionNodes struct {
 	next int
 }
 
-// cost orders nodes: nearer queues, fewer whole jobs that are of use, lower priority, fewer victims, queues that go first, less work lost.
+// cost orders nodes: where pods are moved by priority, then by the work that is lost; else nearer queues, fewer whole jobs that are of use, lower priority, fewer victims, queues that go first, less work lost.
 // Where only broken gangs go, with which nothing is lost, the order of victims decides. Upstream orders by budget violations, priority,
 // number and start time; budgets are not violated here.
 type cost struct {
@@ -57,6 +59,9 @@ type cost struct {
 }
 
 func (e *evictor) compare(a, b *evictionNode) int {
+	if e.mover != nil {
+		return cmp.Or(cmp.Compare(a.cost.priority, b.cost.priority), cmp.Compare(a.work, b.work), cmp.Compare(a.node, b.node))
+	}
 	c := cmp.Or(
 		cmp.Compare(a.cost.distance, b.cost.distance),
 		cmp.Compare(a.cost.whole, b.cost.whole),
@@ -126,38 +131,51 @@ func (e *evictor) makeRoom(ctx context.Context, c *class, t *model.Task) (*candi
 		e.scanFurther(ctx, c, t, found)
 	}
 	for {
-		for found.heap.Len() > 0 {
-			s := found.heap.Pop()
-			if s.changes != e.changes {
-				if s = e.tryNode(ctx, c, t, s.node); s == nil {
-					continue
-				}
-				if found.heap.Len() > 0 && e.compare(found.heap.Top(), s) < 0 {
-					found.heap.Put(s)
-					continue
-				}
-			}
+		for s := e.cheapest(ctx, c, t, found); s != nil; s = e.cheapest(ctx, c, t, found) {
 			if at, err := e.carryOut(ctx, c, found, s); at != nil || err != nil {
 				return at, err
 			}
 		}
-		if found.next >= c.size() {
+		if found.next >= c.size() || e.mover.weary() {
 			return nil, nil
 		}
 		e.scanFurther(ctx, c, t, found)
 	}
 }
 
+// cheapest takes the cheapest of the nodes found, as things are now. It returns nil when there is none, or enough has been tried.
+func (e *evictor) cheapest(ctx context.Context, c *class, t *model.Task, found *evictionNodes) *evictionNode {
+	for found.heap.Len() > 0 && !e.mover.weary() {
+		s := found.heap.Pop()
+		if s.changes == e.changes {
+			return s
+		}
+		if s = e.tryNode(ctx, c, t, s.node); s == nil {
+			continue
+		}
+		if found.heap.Len() == 0 || e.compare(found.heap.Top(), s) >= 0 {
+			return s
+		}
+		found.heap.Put(s)
+	}
+	return nil
+}
+
 // carryOut evicts on the overlay those who make room on a node. It returns nil if the filters say otherwise than in the trial: what is to be
 // reserved for a task there they find with the state of the class.
 func (e *evictor) carryOut(ctx context.Context, c *class, found *evictionNodes, s *evictionNode) (*candidate, error) {
+	if m := e.mover; m != nil {
+		if moved, err := m.rehome(ctx, c, found, s); !moved || err != nil {
+			return nil, err
+		}
+	}
 	for _, u := range s.units {
 		if err := e.take(ctx, u); err != nil {
 			return nil, err
 		}
 	}
 	// It may do for the next task too, and is looked at again once this one is on it.
-	found.heap.Put(&evictionNode{node: s.node, cost: s.cost, changes: -1, at: -1})
+	found.heap.Put(&evictionNode{node: s.node, cost: s.cost, work: s.work, changes: -1, at: -1})
 	if c.canFail && !c.runFilters(ctx, e.attempt.overlay.at(s.node)).IsSuccess() {
 		c.unreservable[s.node] = true
 		return nil, nil
@@ -215,7 +233,7 @@ func (e *evictor) tryNode(ctx context.Context, c *class, t *model.Task, node int
 	if units == nil {
 		return nil
 	}
-	return &evictionNode{node: node, units: units, cost: e.costOf(units), changes: e.changes, at: -1}
+	return &evictionNode{node: node, units: units, cost: e.costOf(units), work: e.mover.work(c, node, units), changes: e.changes, at: -1}
 }
 
 // candidates are the pods of a node that could be victims, in the order in which they would go.
@@ -225,7 +243,7 @@ func (e *evictor) candidates(node int) []model.Victim {
 	for _, p := range info.GetPods() {
 		uid := p.GetPod().UID
 		v := e.search.Victim(uid)
-		if v.Task == nil || v.Job == nil || e.gone[uid] || v.Task.Node == "" {
+		if v.Task == nil || v.Job == nil || e.gone[uid] || v.Task.Node == "" || e.mover.settles(uid) {
 			continue
 		}
 		v.Node = info.Node()

@@ -350,8 +350,7 @@ func (a *attempt) take(ctx context.Context, c *class, t *model.Task, e *candidat
 	if a.evictor == nil {
 		return nil
 	}
-	a.evictor.trial.Gain(t)
-	return a.recordLast(ctx)
+	return a.evictor.gain(ctx, t)
 }
 
 // nodeFor returns the node on which a task goes: the one kept for it, the best there is, or one where evictions make room.

@@ -40,6 +40,11 @@ func (e *evictor) reprieveUnit(ctx context.Context, u unit) (bool, error) {
 	if !e.roomFor(u) {
 		return false, nil
 	}
+	if e.mover != nil {
+		if err := e.mover.stay(ctx, u); err != nil {
+			return false, err
+		}
+	}
 	for _, r := range u.pods {
 		if err := e.putBack(ctx, r); err != nil {
 			return false, err
@@ -54,6 +59,9 @@ func (e *evictor) reprieveUnit(ctx context.Context, u unit) (bool, error) {
 		if err := e.remove(ctx, r); err != nil {
 			return false, err
 		}
+	}
+	if e.mover != nil {
+		return false, e.mover.goAfterAll(ctx, u)
 	}
 	return false, nil
 }
@@ -105,7 +113,7 @@ func (e *evictor) allFit(ctx context.Context, u unit) bool {
 // yet.
 func (e *evictor) fitsBeside(ctx context.Context, c *class, placed int, u unit) bool {
 	a := e.attempt
-	p := a.overlay.added[len(a.overlay.added)-len(a.placed)+placed]
+	p := a.overlay.added[e.spots[placed]]
 	info := a.overlay.at(p.node).Snapshot()
 	if a.planner.RemovePod(info, p.pod.GetPod()) != nil {
 		return false

@@ -42,6 +42,8 @@ type Trial interface {
 	Lapsed(*model.Job) bool
 	// Relax has a search that found nobody begin anew with wider rights, and reports whether there are any.
 	Relax() bool
+	// Moves reports whether victims are moved: each goes only if there is another node for it, and keeps what it holds of its queue.
+	Moves() bool
 	// Reversible says how the victims could take the room back in the resulting state; empty when they could not.
 	Reversible(taken []model.Victim, gained []*model.Task) string
 }
@@ -67,6 +69,8 @@ type Statement struct {
 	Placements []Placement
 	// Victims are who has to go, none of which can stay. They may be none: then pods that leave anyway make room.
 	Victims []model.Victim
+	// Moves are where the victims will be once they are created again, if they are moved.
+	Moves []Placement
 	// Kept counts the pods that were looked at and not evicted, by reason.
 	Kept map[string]int
 	// Why says why evictions do not help, for people.
@@ -82,6 +86,9 @@ func (p *Planner) Evict(ctx context.Context, s Search) (Statement, error) {
 	}
 	if len(nodes) == 0 {
 		return Statement{Why: "the cluster has no nodes"}, nil
+	}
+	if s.Trial.Moves() && divided(s.Job) {
+		return Statement{Why: whyDivided}, nil
 	}
 	domains, refusal := p.domains(s.Job, nodes)
 	if refusal != "" {
@@ -174,7 +181,7 @@ func (p *Planner) statement(ctx context.Context, s Search, nodes []fwk.NodeInfo,
 	if err := a.handOver(ctx); err != nil {
 		return Statement{}, false, err
 	}
-	return Statement{Placements: a.placed, Victims: victims, Kept: e.kept}, false, nil
+	return Statement{Placements: a.placed, Victims: victims, Moves: e.mover.moves(victims), Kept: e.kept}, false, nil
 }
 
 // roomForAll is why no evictions are needed for a turn.
@@ -222,6 +229,10 @@ type evictor struct {
 	attempt *attempt
 	search  Search
 	trial   Trial
+	// mover finds other nodes for victims; nil when they need none.
+	mover *mover
+	// spots are the positions on the overlay's log of the tasks placed.
+	spots []int
 	// taken are the victims so far, in the order in which they were chosen.
 	taken []unit
 	// gone marks the victims among all pods.
@@ -270,11 +281,36 @@ type removed struct {
 }
 
 func newEvictor(a *attempt, s Search) *evictor {
-	return &evictor{
+	e := &evictor{
 		attempt: a, search: s, trial: s.Trial, gone: map[types.UID]bool{}, seen: map[int]bool{},
 		nodes: map[*class]*evictionNodes{}, kept: map[string]int{}, counted: map[types.UID]bool{},
 		parts: map[model.JobKey]map[model.SubGroupID][]*model.Task{},
 	}
+	if s.Trial.Moves() {
+		e.mover = &mover{evictor: e, homes: map[types.UID]home{}, settled: map[types.UID]bool{}}
+	}
+	return e
+}
+
+// release has the queue of a victim give up what that holds; retain takes that back. Who is moved holds it on.
+func (e *evictor) release(v model.Victim) {
+	if e.mover == nil {
+		e.attempt.budget.Release(v.Job.Queue, v.Task.Charge)
+	}
+}
+
+func (e *evictor) retain(v model.Victim) {
+	if e.mover == nil {
+		e.attempt.budget.Release(v.Job.Queue, negative(v.Task.Charge))
+	}
+}
+
+// gain counts a task as placed.
+func (e *evictor) gain(ctx context.Context, t *model.Task) error {
+	e.trial.Gain(t)
+	err := e.attempt.recordLast(ctx)
+	e.spots = append(e.spots, len(e.attempt.overlay.added)-1)
+	return err
 }
 
 // clear takes the pods that leave anyway off their nodes, but not those that should have been gone long ago.
@@ -355,7 +391,7 @@ func (e *evictor) charge(u unit) {
 	for _, v := range u.victims {
 		e.gone[v.Task.UID] = true
 		e.trial.Take(v)
-		e.attempt.budget.Release(v.Job.Queue, v.Task.Charge)
+		e.release(v)
 	}
 }
 
@@ -398,7 +434,7 @@ func (e *evictor) untake(u unit) {
 	for _, v := range u.victims {
 		delete(e.gone, v.Task.UID)
 		e.trial.Return(v)
-		e.attempt.budget.Release(v.Job.Queue, negative(v.Task.Charge))
+		e.retain(v)
 	}
 }
 

@@ -148,14 +148,6 @@ func NewTask(pod *corev1.Pod) *Task {
 		class, shape, ask = classOf(pod)
 	}
 	priority, problem := priorityOf(pod)
-	if _, err := ScoringOf(pod); err != nil {
-		problem = Problems(problem, err.Error())
-	}
-	if said, ok := pod.Annotations[ExpectedRuntimeAnnotation]; ok {
-		if _, err := ParseRuntime(said); err != nil {
-			problem = Problems(problem, err.Error())
-		}
-	}
 	return &Task{
 		UID:        pod.UID,
 		Pod:        pod,
@@ -168,7 +160,7 @@ func NewTask(pod *corev1.Pod) *Task {
 		Request:    request,
 		Charge:     request,
 		Priority:   priority,
-		Problem:    problem,
+		Problem:    Problems(problem, misread(pod)),
 		Status:     statusOf(pod),
 		Node:       pod.Spec.NodeName,
 		Traits:     traitsOf(pod),
@@ -178,6 +170,26 @@ func NewTask(pod *corev1.Pod) *Task {
 		BestEffort: request.BestEffort(),
 		Created:    pod.CreationTimestamp.Time,
 	}
+}
+
+// misread says what is wrong with those of the pod's annotations that do not order it; empty when nothing is.
+func misread(pod *corev1.Pod) (problem string) {
+	note := func(err error) {
+		if err != nil {
+			problem = Problems(problem, err.Error())
+		}
+	}
+	_, err := ScoringOf(pod)
+	note(err)
+	if said, ok := pod.Annotations[ExpectedRuntimeAnnotation]; ok {
+		_, err := ParseRuntime(said)
+		note(err)
+	}
+	if said, ok := pod.Annotations[MovableAnnotation]; ok {
+		_, err := ParseMovable(said)
+		note(err)
+	}
+	return problem
 }
 
 // Problems lists what is wrong with one object; empty parts are left out.

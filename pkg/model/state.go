@@ -37,6 +37,8 @@ type State struct {
 	claims claims
 	// nominated are the tasks for which room is kept.
 	nominated map[types.UID]bool
+	// expected are pods that are to be created again, for which room is kept.
+	expected  map[types.UID]*Task
 	ledger    ledger
 	snapshots snapshotter
 

@@ -5,6 +5,7 @@ package policy_test
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,10 @@ func TestVictimOrder(t *testing.T) {
 	golden.Walk(t, "victims", map[string]func(*golden.Case) string{"trial": trial})
 }
 
+func TestWhoIsMoved(t *testing.T) {
+	golden.Walk(t, "moves", map[string]func(*golden.Case) string{"trial": trial})
+}
+
 func TestWhoMayEvict(t *testing.T) {
 	golden.Walk(t, "mayevict", map[string]func(*golden.Case) string{"may": may})
 }
@@ -63,7 +68,8 @@ type stage struct {
 
 // stageOf builds the world of a case: besides what golden.World reads and the plugins,
 //
-//	pod NAME job= | queue= [of= status=running priority= created= role= labels= annotations= class= namespace= scheduled= node=]
+//	pod NAME job= | queue= [of= status=running priority= created= role= labels= annotations= class= namespace= scheduled= node=
+//	    owner=KIND/NAME started= tied=port|path|volume|terms]
 //	group JOB annotations= labels= [gone=true]   what the PodGroup says, or that it does not exist
 //	(roles=ps:1,worker:2 of a job are its MinTaskMember)
 //	keep QUEUE                   nothing may be reclaimed from it
@@ -152,8 +158,12 @@ func rolesOf(c *golden.Case, l *golden.Line) map[string]int {
 
 // pairs reads "a=b,c=d".
 func pairs(l *golden.Line, key string) map[string]string {
+	return pairsOf(l.Split(key, ","))
+}
+
+func pairsOf(list []string) map[string]string {
 	read := map[string]string{}
-	for _, pair := range l.Split(key, ",") {
+	for _, pair := range list {
 		if name, value, ok := strings.Cut(pair, "="); ok {
 			read[name] = value
 		}
@@ -192,6 +202,13 @@ func podOf(l *golden.Line) *corev1.Pod {
 			LastTransitionTime: metav1.NewTime(golden.Begin.Add(l.Duration("scheduled", 0))),
 		}}
 	}
+	if kind, name, ok := strings.Cut(l.Text("owner", ""), "/"); ok {
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: new(true)}}
+	}
+	if l.Has("started") {
+		pod.Status.StartTime = &metav1.Time{Time: golden.Begin.Add(l.Duration("started", 0))}
+	}
+	tie(&pod.Spec, l.Text("tied", ""))
 	switch l.Text("status", "running") {
 	case "bound":
 		pod.Status.Phase = corev1.PodPending
@@ -203,7 +220,31 @@ func podOf(l *golden.Line) *corev1.Pod {
 	return pod
 }
 
-// argsOf reads the options "actions=reclaim,preempt whole=false".
+// tie gives a pod what ties it to its node, or to other pods.
+func tie(spec *corev1.PodSpec, by string) {
+	switch by {
+	case "port":
+		spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}}
+	case "path":
+		spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}}}}
+	case "volume":
+		spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	case "terms":
+		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1}}
+	}
+}
+
+// moved are the moves of pods so far, by controller.
+type moved map[types.UID]time.Time
+
+func (m moved) Of(controller types.UID) time.Time { return m[controller] }
+
+func (m moved) Since(at time.Time) []time.Time {
+	times := slices.SortedFunc(maps.Values(m), time.Time.Compare)
+	return slices.DeleteFunc(times, func(t time.Time) bool { return !t.After(at) })
+}
+
+// argsOf reads the options "actions=reclaim,preempt whole=false moves=maxPods=2,maxAge=0s".
 func argsOf(c *golden.Case) config.BatchQueueArgs {
 	var args config.BatchQueueArgs
 	for _, name := range c.Options.Split("actions", ",") {
@@ -215,6 +256,11 @@ func argsOf(c *golden.Case) config.BatchQueueArgs {
 			args.Configurations = append(args.Configurations, config.ActionConfiguration{Name: action, Arguments: whole})
 		}
 	}
+	moves := map[string]runtime.RawExtension{}
+	for name, value := range pairsOf(c.Options.Split("moves", ",")) {
+		moves[name] = runtime.RawExtension{Raw: []byte(strconv.Quote(value))}
+	}
+	args.Configurations = append(args.Configurations, config.ActionConfiguration{Name: config.Consolidate, Arguments: moves})
 	return args
 }
 
@@ -264,7 +310,7 @@ var steps = []string{
 	"entitled", "seek", "relax", "judge", "each", "take", "return", "gain", "lose", "order", "reversible", "again", "starving",
 }
 
-// trial plays a trial "action= job= [now= barred= refused= lapsed= lapsing=]" step by step: "each" judges every pod on a node by itself,
+// trial plays a trial "action= job= [now= barred= refused= lapsed= lapsing= moved=CONTROLLER=AGO]" step by step: "each" judges every pod on a node by itself,
 // "judge" some together, "take" and "gain" have it come about. Lapsed are broken gangs whose time is over, lapsing those whose time is in a
 // minute.
 func trial(c *golden.Case) string {
@@ -283,6 +329,15 @@ func trial(c *golden.Case) string {
 	barred, refused := o.Split("barred", ","), o.Split("refused", ",")
 	s := stageOf(c, argsOf(c))
 	world := s.world(now, barred, refused)
+	before := moved{}
+	for controller, ago := range pairsOf(o.Split("moved", ",")) {
+		long, err := time.ParseDuration(ago)
+		if err != nil {
+			c.Fatalf("moved: %v", err)
+		}
+		before[types.UID(controller)] = now.Add(-long)
+	}
+	world.Moves = before
 	world.Lapses = map[model.JobKey]time.Time{}
 	for _, name := range o.Split("lapsed", ",") {
 		world.Lapses[golden.KeyOf(name)] = now

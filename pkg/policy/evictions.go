@@ -73,11 +73,30 @@ type ruleSet struct {
 	abstained *ruleSet
 	// byPriority: only jobs of lower priority are selected. freely: nobody of this package selects, so that what queues are due may not matter.
 	byPriority, freely bool
+	// moves is how an action chooses that moves pods; nil for one that takes their room.
+	moves *moving
 }
 
 // completion is the rule set of the action complete. Whoever switches a guard off for one kind of action only has it asked here.
 func completion() ruleSet {
 	return ruleSet{action: config.Complete, selectors: []rule{selectYielding}, chosenBy: []string{"the order of broken gangs"}}
+}
+
+// consolidation is the rule set of the action consolidate. Its guards are those that protect whatever the action.
+func consolidation(args *config.BatchQueueArgs) (c *ruleSet, errs field.ErrorList) {
+	m := &moving{}
+	decoded, _ := arguments.DecodeAction(&config.ActionConfiguration{Name: config.Consolidate}, nil)
+	for i := range args.Configurations {
+		if of := &args.Configurations[i]; of.Name == config.Consolidate {
+			decoded, errs = arguments.DecodeAction(of, field.NewPath("configurations").Index(i))
+		}
+	}
+	m.Moves = decoded.Moves
+	c = &ruleSet{
+		action: config.Consolidate, selectors: []rule{m.selectMovable}, chosenBy: []string{string(config.Consolidate)}, guards: []rule{minRuntime}, moves: m,
+	}
+	c.abstained = c
+	return c, errs
 }
 
 // completes reports whether broken gangs give way to another one: the order of jobs alone decides, whatever their queues.
@@ -131,6 +150,8 @@ func (e *evictions) configure(args *config.BatchQueueArgs) (errs field.ErrorList
 		c.abstained = &without
 		e.ruleSets = append(e.ruleSets, c)
 	}
+	moves, wrong := consolidation(args)
+	e.ruleSets, errs = append(e.ruleSets, moves), append(errs, wrong...)
 	for _, action := range args.Actions {
 		if e.ruleSet(action) != nil {
 			e.actions = append(e.actions, action)
@@ -164,6 +185,13 @@ func (e *evictions) register(p *config.TierPlugin, policy any) {
 		on := p.Enabled(config.EnableReclaimable)
 		if c.inside() {
 			on = p.Enabled(config.EnablePreemptable)
+		}
+		if c.moves != nil {
+			if on || p.Enabled(config.EnablePreemptable) {
+				c.protect(policy)
+				c.gangs = false // It asks itself: who is alone in a job is moved though the job has nobody to spare.
+			}
+			continue
 		}
 		if on {
 			c.register(p.Name, policy)

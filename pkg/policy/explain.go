@@ -36,7 +36,7 @@ func (s *Set) whyNone(c *ruleSet, job *model.Job) string {
 	case !s.entitledToNext(q, job):
 		return s.entitled(q, job, job.Need()).Message
 	}
-	if c.freely {
+	if c.freely || c.moves != nil {
 		return "no other queue that is reclaimable holds anything"
 	}
 	protected := slices.ContainsFunc(s.book.Queues(), func(other *account.Queue) bool {

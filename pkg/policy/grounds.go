@@ -54,6 +54,9 @@ func (t *Trial) Seek(need resource.Vector) model.Reason {
 	if t.ruleSet.inside() || t.ruleSet.completes() {
 		return model.Reason{}
 	}
+	if t.ruleSet.moves != nil {
+		return t.rules.mayTake(t.own.queue, t.own.job, need)
+	}
 	why := t.rules.entitled(t.own.queue, t.own.job, need)
 	t.right.entitled = why == (model.Reason{})
 	if !t.right.entitled && t.Relax() {
@@ -65,7 +68,7 @@ func (t *Trial) Seek(need resource.Vector) model.Reason {
 // Relax has the search that found nobody begin anew by the next ground that may find somebody, and reports whether there is one. Nothing may
 // be taken or gained.
 func (t *Trial) Relax() bool {
-	if t.ruleSet.inside() || t.ruleSet.completes() {
+	if t.ruleSet.inside() || t.ruleSet.completes() || t.ruleSet.moves != nil {
 		return false
 	}
 	for next := t.right.ground + 1; next <= byFlow; next++ {

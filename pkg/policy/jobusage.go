@@ -107,6 +107,9 @@ func (t *Trial) relation(h *jobUsage) (why string, until time.Time) {
 		}
 	}
 	same := h.job.Queue == t.own.job.Queue
+	if t.ruleSet.moves != nil {
+		return t.whyNotMoved(h, same), until
+	}
 	switch inside := t.ruleSet.inside(); {
 	case same && (inside || t.ruleSet.completes()):
 		return "", until
@@ -167,6 +170,11 @@ func (t *Trial) Candidate(v model.Victim) string {
 		return "it asks for resources, and this job does not"
 	case !v.Task.Preemptable():
 		return "it is not to be evicted (" + model.PreemptableKey + ")"
+	}
+	if m := t.ruleSet.moves; m != nil {
+		if why := m.stays(t, v, h); why != "" {
+			return why
+		}
 	}
 	if t.world.Refused != nil {
 		if until := t.world.Refused(v.Task.UID); until.After(t.world.Now) {

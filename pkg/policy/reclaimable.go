@@ -26,7 +26,7 @@ func (s *Set) reclaimable(q *account.Queue, job *model.Job, below *account.Queue
 		sum = s.usage.lower(job, below != nil)
 	}
 	// A queue that takes from others holds more itself.
-	if below != q && s.configured(func(c *ruleSet) bool { return !c.inside() && c.offers() }) {
+	if below != q && s.configured(func(c *ruleSet) bool { return !c.inside() && c.offers() && c.moves == nil }) {
 		sum.Add(s.fromOthers(q, job, below))
 	}
 	return sum

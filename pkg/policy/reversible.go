@@ -21,7 +21,7 @@ import (
 // Volcano does not ask: where shares are equal, or a queue is within its due of one resource and beyond that of another,
 // its jobs evict each other in turn.
 func (t *Trial) Reversible(taken []model.Victim, gained []*model.Task) (why string) {
-	if len(gained) == 0 || len(t.rules.actions) == 0 {
+	if len(gained) == 0 || len(t.rules.actions) == 0 || t.ruleSet.moves != nil {
 		return ""
 	}
 	winner := t.own.job.Supposing(model.Running, gained...)
@@ -41,6 +41,10 @@ func (t *Trial) Reversible(taken []model.Victim, gained []*model.Task) (why stri
 			continue
 		}
 		for _, action := range t.rules.actions {
+			if action == config.Consolidate {
+				// It takes nobody's room.
+				continue
+			}
 			if back := t.reversed(action, loser, winner); back.takes(lost, winner, gained) {
 				return fmt.Sprintf("job %s could take the room back from job %s by %s", loser.Key, winner.Key, action)
 			}

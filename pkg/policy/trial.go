@@ -29,6 +29,8 @@ type EvictionWorld struct {
 	Refused func(uid types.UID) time.Time
 	// Lapses tells from when on broken gangs go as a whole, whatever their minimum. The others are protected by it.
 	Lapses Lapses
+	// Moves are the moves of pods so far.
+	Moves Moved
 }
 
 // Trial answers who may be evicted for one job, the beneficiary, as of when it was made and with what was taken and
@@ -57,6 +59,11 @@ type Trial struct {
 	along []model.Victim
 	// priority is the lowest that a task of the beneficiary's next turn has, if the highest are placed first.
 	priority int32
+
+	// moved counts the pods that were taken to be moved, movedOf by controller; movable is how many may be. Profile is the scheduler's that places them.
+	moved, movable int
+	movedOf        map[types.UID]int
+	profile        string
 
 	right right
 	// chosen is what somebody outside chose.
@@ -117,6 +124,9 @@ func (t *Trial) begin(job *model.Job) {
 			priorities = append(priorities, -task.Priority)
 			t.own.revocable = t.own.revocable || task.Preemptable() || task.Revocable()
 		}
+	}
+	if m := t.ruleSet.moves; m != nil {
+		m.begin(t, job)
 	}
 	slices.Sort(priorities)
 	if len(priorities) > 0 {
@@ -215,6 +225,7 @@ func (t *Trial) move(v model.Victim, n int) {
 	t.accounts.Hold(h.queue, v.Task.Charge, int64(n))
 	t.right.settle(h.queue)
 	t.spend(v.Task.Pod, int32(-n))
+	t.countMove(v, n)
 	t.enter(h)
 }
 
@@ -274,6 +285,9 @@ func (t *Trial) enter(h *jobUsage) {
 // heap (reference section 3.5). There tasks of jobs that policies treat alike are ordered as if they were of one job, so
 // that all of these jobs lose some; here the youngest job is broken up first.
 func (t *Trial) Compare(a, b model.Victim) int {
+	if t.ruleSet.moves != nil {
+		return t.compareMoves(a, b)
+	}
 	if t.right.ground == byGain {
 		if c := cmp.Compare(t.right.toll(t.usageOf(a.Job).queue, a.Task), t.right.toll(t.usageOf(b.Job).queue, b.Task)); c != 0 {
 			return c

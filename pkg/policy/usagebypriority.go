@@ -106,11 +106,22 @@ func (s *Set) MayEvict(job *model.Job) []config.Action {
 	var may []config.Action
 	for _, action := range s.actions {
 		c := s.ruleSet(action)
-		if c.offers() && (c.inside() && s.findsInside(c, job) || !c.inside() && s.findsAcross(c, job)) {
+		if c.offers() && s.finds(c, job) {
 			may = append(may, action)
 		}
 	}
 	return may
+}
+
+// finds reports whether the job might find a victim by the rules of an action.
+func (s *Set) finds(c *ruleSet, job *model.Job) bool {
+	switch {
+	case c.moves != nil:
+		return s.findsMoves(job)
+	case c.inside():
+		return s.findsInside(c, job)
+	}
+	return s.findsAcross(c, job)
 }
 
 // findsInside reports whether jobs of the queue have something on nodes that the job could take: where priorities decide,

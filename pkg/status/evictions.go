@@ -63,6 +63,10 @@ func (t Taking) cause() string {
 		return fmt.Sprintf("because of %s: its gang is broken, and so is %s in queue %s, which is to be completed first and needs its room",
 			t.Action, t.beneficiary(), t.Queue)
 	}
+	if t.Action == string(config.Consolidate) {
+		return fmt.Sprintf("because of %s: there is room for it on another node, where its controller's next pod is expected, and %s in queue %s needs its place",
+			t.Action, t.beneficiary(), t.Queue)
+	}
 	return fmt.Sprintf("because of %s: %s in queue %s needs its room", t.Action, t.beneficiary(), t.Queue)
 }
 

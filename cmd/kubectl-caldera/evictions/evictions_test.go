@@ -227,6 +227,32 @@ func TestEvictionsForNobodyHaveNoJob(t *testing.T) {
 	}
 }
 
+func TestMovesSayWhereTo(t *testing.T) {
+	ledger := eviction.NewLedger(10, time.Minute)
+	if err := ledger.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { configz.Delete(eviction.Entry) })
+	big := model.JobKey{Source: model.FromVolcano, Namespace: "ml", Name: "big"}
+	ledger.Begin(time.Now().Add(-time.Hour), eviction.Decision{
+		Action: eviction.Consolidate, Beneficiary: big, Queue: "research", Members: []eviction.Member{{UID: "big-0", Name: "big-0"}},
+		Victims: []*eviction.Victim{{
+			Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "web-0"}}, UID: "web-0", MovesTo: "n2",
+			Job: model.JobKey{Source: model.FromVolcano, Namespace: "ml", Name: "web"}, Queue: "prod", Node: "n1", Why: "consolidate",
+		}},
+	})
+	server := scheduler(t, bearer)
+	got, err := run(t, "ml/big", "--scheduler", server.URL, "--kubeconfig", user(t, server, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "60m ago: consolidate for ml/big in queue research, to start 1 pod; 0/1 evicted: Pending\n  VICTIM     JOB      QUEUE   NODE       STATE     RULE\n" +
+		"  ml/web-0   ml/web   prod    n1 to n2   Planned   consolidate\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want,+got)\n%s", diff)
+	}
+}
+
 func TestMachinesReadTheDocument(t *testing.T) {
 	fill(t)
 	server := scheduler(t, bearer)

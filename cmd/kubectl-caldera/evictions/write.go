@@ -87,7 +87,7 @@ func writeDetails(out io.Writer, decisions []eviction.DecisionRecord, now time.T
 		}
 		rows := [][]string{{"VICTIM", "JOB", "QUEUE", "NODE", "STATE", "RULE"}}
 		for _, v := range d.Victims {
-			rows = append(rows, []string{v.Namespace + "/" + v.Name, name(v.Job), v.Job.Queue, v.Node, string(v.State), v.Rule})
+			rows = append(rows, []string{v.Namespace + "/" + v.Name, name(v.Job), v.Job.Queue, where(v), string(v.State), v.Rule})
 		}
 		if err := columns(out, "  ", rows); err != nil {
 			return err
@@ -97,6 +97,14 @@ func writeDetails(out io.Writer, decisions []eviction.DecisionRecord, now time.T
 		}
 	}
 	return nil
+}
+
+// where is the node that a victim is on, and to which one it is moved if it is.
+func where(v eviction.VictimRecord) string {
+	if v.MovesTo == "" {
+		return v.Node
+	}
+	return v.Node + " to " + v.MovesTo
 }
 
 // purpose is for whom a decision was made; empty when it was for nobody.

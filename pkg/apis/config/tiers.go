@@ -59,6 +59,9 @@ const (
 	Shuffle     Action = "shuffle"
 )
 
+// Consolidate is the action that moves pods to other nodes, so that what is idle here and there becomes room for a job. Volcano has none like it.
+const Consolidate Action = "consolidate"
+
 // Complete is the action by which broken gangs give way to the one that is completed first. It is nobody's to configure: it comes before
 // any action that evicts.
 const Complete Action = "complete"
@@ -66,7 +69,7 @@ const Complete Action = "complete"
 // Evicts reports whether the action has pods evicted to make room for others.
 func (a Action) Evicts() bool {
 	switch a {
-	case Preempt, Reclaim, GangPreempt, GangReclaim:
+	case Preempt, Reclaim, GangPreempt, GangReclaim, Consolidate:
 		return true
 	}
 	return false
@@ -74,7 +77,7 @@ func (a Action) Evicts() bool {
 
 // Actions are all actions there are.
 func Actions() []Action {
-	return []Action{Enqueue, Allocate, Backfill, Preempt, Reclaim, GangPreempt, GangReclaim, Shuffle}
+	return []Action{Enqueue, Allocate, Backfill, Preempt, Reclaim, GangPreempt, GangReclaim, Shuffle, Consolidate}
 }
 
 // ActionConfiguration are the arguments of one action.

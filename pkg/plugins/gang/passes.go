@@ -15,7 +15,7 @@ import (
 
 // nominated are the tasks for which room is kept from a turn. What is reserved for holders that it passes is not.
 func (pl *Gang) nominated(passes []dispatch.Pass) []*model.Task {
-	all := pl.parts.State.Nominated()
+	all := pl.parts.Keeper().Kept()
 	for _, p := range passes {
 		all = slices.DeleteFunc(all, func(t *model.Task) bool { return t.Reserved && t.Job == p.Holder })
 	}

@@ -72,6 +72,10 @@ func (c *counts) evicted(d *Decision, v *Victim) {
 		}
 	}
 	c.taking.Add(v.Request)
+	if d.Action == Consolidate {
+		// Nobody loses room.
+		return
+	}
 	if v.Queue != d.Queue {
 		note(c.taken, queues{from: v.Queue, to: d.Queue}, d.Time)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// The actions that evict; the names but for the last two are Volcano's. Shuffle and Release have no beneficiary, and their decisions no
+// The actions that evict; the names but for the last three are Volcano's. Shuffle and Release have no beneficiary, and their decisions no
 // members.
 const (
 	Preempt     = string(config.Preempt)
@@ -26,6 +26,8 @@ const (
 	GangPreempt = string(config.GangPreempt)
 	GangReclaim = string(config.GangReclaim)
 	Shuffle     = string(config.Shuffle)
+	// Consolidate moves pods to other nodes.
+	Consolidate = string(config.Consolidate)
 	// Complete has broken gangs give way to the one that is completed first.
 	Complete = string(config.Complete)
 	// Release gives back what a gang holds that was never whole.
@@ -119,6 +121,8 @@ type Victim struct {
 	State    VictimState
 	Deadline time.Time
 	Problem  string
+	// MovesTo is the node that the pod is moved to, as far as the decision goes; empty when it is not moved.
+	MovesTo string
 	// Evicted: for this decision, the API server has agreed to evict the pod.
 	Evicted bool
 }

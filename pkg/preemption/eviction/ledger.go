@@ -25,6 +25,9 @@ const Protection = 30 * time.Second
 // were in vain is known only when the job starts or is given up, which it is after an hour too. A closed decision by
 // which nobody was evicted is Cancelled at once. A job that grows task by task may have several open decisions.
 type Ledger struct {
+	// Moves are when pods were moved.
+	Moves Moves
+
 	size int
 
 	// mu guards everything below; it is never held while calling out.
@@ -92,6 +95,7 @@ func (l *Ledger) Begin(now time.Time, d Decision) *Decision {
 	l.decisions = append(l.decisions, e)
 	l.pending[e.Beneficiary] = append(l.pending[e.Beneficiary], e)
 	l.counts.begun(&e.Decision)
+	l.Moves.begun(&e.Decision)
 	l.dropOldest()
 	return e.clone()
 }
@@ -309,7 +313,7 @@ func (l *Ledger) Cooldown(victimQueue, beneficiaryQueue string, now time.Time) t
 	for _, list := range l.pending {
 		for _, e := range list {
 			// A decision counts before the first eviction.
-			if !e.closed && e.Queue == victimQueue && e.Time.After(taken) && e.from(beneficiaryQueue) {
+			if !e.closed && e.Action != Consolidate && e.Queue == victimQueue && e.Time.After(taken) && e.from(beneficiaryQueue) {
 				taken = e.Time
 			}
 		}

@@ -60,7 +60,7 @@ type MemberRecord struct {
 	Request   corev1.ResourceList `json:"request"`
 }
 
-// VictimRecord is a victim in a Document. Rule says why it was chosen, Problem why it was refused.
+// VictimRecord is a victim in a Document. Rule says why it was chosen, MovesTo to which node it is moved if it is, Problem why it was refused.
 type VictimRecord struct {
 	Namespace string              `json:"namespace"`
 	Name      string              `json:"name"`
@@ -69,6 +69,7 @@ type VictimRecord struct {
 	Request   corev1.ResourceList `json:"request"`
 	Job       JobRecord           `json:"job"`
 	Rule      string              `json:"rule"`
+	MovesTo   string              `json:"movesTo,omitempty"`
 	Budgeted  bool                `json:"budgeted,omitempty"`
 	State     VictimState         `json:"state"`
 	Evicted   bool                `json:"evicted"`
@@ -132,7 +133,7 @@ func (d *Decision) record() DecisionRecord {
 
 func (v *Victim) record() VictimRecord {
 	r := VictimRecord{
-		UID: v.UID, Node: v.Node, Request: v.Request.List(), Job: jobRecord(v.Job, v.Queue), Rule: v.Why, Budgeted: v.Budgeted,
+		UID: v.UID, Node: v.Node, Request: v.Request.List(), Job: jobRecord(v.Job, v.Queue), Rule: v.Why, MovesTo: v.MovesTo, Budgeted: v.Budgeted,
 		State: v.State, Evicted: v.Evicted, Deadline: optional(v.Deadline), Problem: v.Problem,
 	}
 	if v.Pod != nil {

@@ -34,6 +34,7 @@ func (k *Keeper) Commit(ctx context.Context, action config.Action, rule string, 
 	}
 	// The model first: whoever follows the job from now on finds room kept for it. What happened to it meanwhile is
 	// looked at in the end.
+	k.expect(st.Moves, now)
 	k.state.Pipeline(nominations, uids)
 	k.Holds.releaseReserved(job.Key)
 	var decision *eviction.Decision
@@ -65,8 +66,11 @@ func (k *Keeper) decision(action config.Action, rule string, job *model.Job, st 
 			UID: p.Task.UID, Namespace: p.Task.Pod.Namespace, Name: p.Task.Pod.Name, Node: p.Node, Request: p.Task.Request,
 		})
 	}
-	for _, v := range st.Victims {
+	for i, v := range st.Victims {
 		d.Victims = append(d.Victims, k.victim(v, rule))
+		if st.Moves != nil {
+			d.Victims[i].MovesTo = st.Moves[i].Node
+		}
 	}
 	for reason, n := range st.Kept {
 		d.Kept = append(d.Kept, eviction.Kept{Reason: reason, Pods: n})

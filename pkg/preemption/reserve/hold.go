@@ -137,7 +137,7 @@ func (s Holds) Fill(holder model.JobKey, placements []gang.Placement, before boo
 
 // KeptFrom are the tasks for which room is kept from a job: all but those for which it is reserved and that are the job's own.
 func (s Holds) KeptFrom(key model.JobKey) []*model.Task {
-	return slices.DeleteFunc(s.k.state.Nominated(), func(t *model.Task) bool { return t.Reserved && t.Job == key })
+	return slices.DeleteFunc(s.k.Kept(), func(t *model.Task) bool { return t.Reserved && t.Job == key })
 }
 
 // LeaversBeside are the pods that other holders than a job wait for.

@@ -56,6 +56,8 @@ type Keeper struct {
 	clock   clock.WithTicker
 	timeout time.Duration
 	waits   waits
+
+	expectations expectations
 }
 
 // New returns a Keeper, which observes the model from now on and acts once it runs.
@@ -86,7 +88,7 @@ func (k *Keeper) Run(ctx context.Context) {
 func (k *Keeper) World(queue string) policy.EvictionWorld {
 	now := k.clock.Now()
 	return policy.EvictionWorld{
-		Now: now, Budgets: k.state.Budgets, Refused: k.Ledger.Refusal,
+		Now: now, Budgets: k.state.Budgets, Refused: k.Ledger.Refusal, Moves: &k.Ledger.Moves,
 		BarredQueues: func(victims string) time.Time { return k.Ledger.Cooldown(victims, queue, now) },
 	}
 }
@@ -132,15 +134,21 @@ func (k *Keeper) Abandon(key model.JobKey) {
 
 func (k *Keeper) spare(victims []*eviction.Victim) {
 	for _, v := range victims {
+		k.unexpect(v.UID)
 		k.state.Spare(v.UID)
 	}
 }
 
 // follow observes the model: victims that are gone, jobs that have started or do not wait any more.
 func (k *Keeper) follow(c model.Change) {
+	k.welcome(c.Tasks)
 	for _, uid := range c.Tasks {
-		if t := k.state.Task(uid); t == nil || t.Completed() {
+		t := k.state.Task(uid)
+		if t == nil || t.Completed() {
 			k.Ledger.Gone(uid)
+		}
+		if t != nil && t.Status == model.Succeeded {
+			k.unexpect(uid)
 		}
 	}
 	for _, key := range c.Jobs {
@@ -189,6 +197,7 @@ func (k *Keeper) expire(ctx context.Context) {
 		if adopted {
 			k.expireAdopted()
 		}
+		k.expireExpected()
 		for _, key := range k.waits.overdue(k.clock.Now().Add(-k.timeout)) {
 			k.Abandon(key)
 		}

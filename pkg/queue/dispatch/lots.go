@@ -284,7 +284,7 @@ func (s *lots) revive(events model.Event) time.Duration {
 	now := s.cfg.Clock.Now()
 	s.backlog.beginPass()
 	s.countRoom()
-	s.newVictims.note(events, s.cfg.Policies.Book().Loosened(), s.cfg.Evicts)
+	s.newVictims.note(events, s.cfg.Policies.Book().Loosened(), s.cfg.Evicts, s.cfg.Policies.Moves())
 	h := happening{events: events, judged: s.rooms.judged, victims: s.newVictims.due(now), now: now}
 	if h.victims || s.lookout.due(h) {
 		s.lookAtAll(h)

@@ -32,9 +32,12 @@ type newVictims struct {
 	loosened uint64
 }
 
-// note takes in what happened, where somebody may be evicted at all.
-func (n *newVictims) note(events model.Event, loosened uint64, evicts bool) {
-	const helpful = model.PodPlaced | model.PodStarted | model.ProtectionChanged | model.NodeChanged
+// note takes in what happened, where somebody may be evicted at all, or be moved into room that others left.
+func (n *newVictims) note(events model.Event, loosened uint64, evicts, moves bool) {
+	helpful := model.PodPlaced | model.PodStarted | model.ProtectionChanged | model.NodeChanged
+	if moves {
+		helpful |= model.RoomMade
+	}
 	n.there = n.there || evicts && (events&helpful != 0 || n.loosened != loosened)
 	n.loosened = loosened
 }

@@ -5,6 +5,7 @@ package dispatch
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
@@ -296,6 +297,9 @@ func (s *selection) mayEvict(job *model.Job) []config.Action {
 	}
 	if s.starves(job) {
 		may = append(may, s.cfg.Policies.MayEvict(job)...)
+	}
+	if s.cfg.Policies.Moves() && !s.cfg.MayFit(job, s.cfg.State.Totals()) {
+		may = slices.DeleteFunc(may, func(action config.Action) bool { return action == config.Consolidate })
 	}
 	return may
 }

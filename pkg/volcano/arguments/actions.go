@@ -5,6 +5,7 @@ package arguments
 
 import (
 	"math"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -29,6 +30,21 @@ type Action struct {
 	MaxDomains int
 	// AllowWholeBundle tells whether gangpreempt and gangreclaim may evict whole gangs; default true.
 	AllowWholeBundle bool
+	// Moves bound what consolidate does.
+	Moves Moves
+}
+
+// Moves bound how pods are moved to other nodes.
+type Moves struct {
+	// MaxPods is how many pods one decision moves at most; from 1 to 100, default 16.
+	MaxPods int
+	// MaxPerHour is how many pods of the cluster are moved within an hour at most; from 0 to 10000, default 60.
+	MaxPerHour int
+	// Cooldown is how long no other pod of the same controller is moved after one was; from 0s to 720h, default 1h.
+	Cooldown time.Duration
+	// MaxAge is how long a pod may have run that is moved; from 0s, which is however long, to 8760h, default 1h. A pod may lift it: see
+	// model.MovableAnnotation.
+	MaxAge time.Duration
 }
 
 // DecodeAction reads the arguments of an action; path is that of the entry. An entry without arguments yields the
@@ -38,6 +54,7 @@ func DecodeAction(c *config.ActionConfiguration, path *field.Path) (Action, fiel
 	decoded := Action{
 		PredicateErrorCache: true, TopologyAwareWorkers: 16, MinCandidateNodesPercentage: 10,
 		MinCandidateNodesAbsolute: 1, MaxCandidateNodesAbsolute: 100, MaxDomains: 8, AllowWholeBundle: true,
+		Moves: Moves{MaxPods: 16, MaxPerHour: 60, Cooldown: time.Hour, MaxAge: time.Hour},
 	}
 	switch c.Name {
 	case config.Allocate, config.Backfill, config.Reclaim:
@@ -48,6 +65,11 @@ func DecodeAction(c *config.ActionConfiguration, path *field.Path) (Action, fiel
 	case config.GangPreempt, config.GangReclaim:
 		decoded.MaxDomains = value(d, "maxDomains", decoded.MaxDomains, integer(1, math.MaxInt))
 		decoded.AllowWholeBundle = value(d, "allowWholeBundle", decoded.AllowWholeBundle, Bool)
+	case config.Consolidate:
+		decoded.Moves.MaxPods = value(d, "maxPods", decoded.Moves.MaxPods, integer(1, 100))
+		decoded.Moves.MaxPerHour = value(d, "maxMovesPerHour", decoded.Moves.MaxPerHour, integer(0, 10000))
+		decoded.Moves.Cooldown = value(d, "cooldown", decoded.Moves.Cooldown, between(720*time.Hour, "from 0s to 720h"))
+		decoded.Moves.MaxAge = value(d, "maxAge", decoded.Moves.MaxAge, between(8760*time.Hour, "from 0s, which is however old, to 8760h"))
 	case config.Enqueue, config.Shuffle:
 	}
 	return decoded, d.finish(string(c.Name))

@@ -5,6 +5,7 @@ package arguments_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,11 +15,12 @@ import (
 )
 
 func TestActions(t *testing.T) {
+	moves := arguments.Moves{MaxPods: 16, MaxPerHour: 60, Cooldown: time.Hour, MaxAge: time.Hour}
 	// with are Volcano's defaults but for some of them.
 	with := func(change func(*arguments.Action)) arguments.Action {
 		a := arguments.Action{
 			PredicateErrorCache: true, TopologyAwareWorkers: 16, MinCandidateNodesPercentage: 10,
-			MinCandidateNodesAbsolute: 1, MaxCandidateNodesAbsolute: 100, MaxDomains: 8, AllowWholeBundle: true,
+			MinCandidateNodesAbsolute: 1, MaxCandidateNodesAbsolute: 100, MaxDomains: 8, AllowWholeBundle: true, Moves: moves,
 		}
 		if change != nil {
 			change(&a)
@@ -44,13 +46,28 @@ func TestActions(t *testing.T) {
 		"enqueue with an argument of old":         {"enqueue", "overcommit-factor: 1.5", with(nil), []string{`configurations[0].arguments[overcommit-factor]: Forbidden: enqueue takes no arguments; remove it`}},
 		"shuffle with an argument":                {"shuffle", "period: 1m", with(nil), []string{`configurations[0].arguments[period]: Forbidden: shuffle takes no arguments; remove it`}},
 		"allocate with a mistyped key":            {"allocate", "predicateErrorCacheEnabled: true", with(nil), []string{`configurations[0].arguments[predicateErrorCacheEnabled]: Forbidden: unknown key; did you mean "predicateErrorCacheEnable"?`}},
+		"consolidate without arguments":           {"consolidate", "", with(nil), nil},
+		"consolidate with its arguments": {
+			"consolidate", "{maxPods: 1, maxMovesPerHour: 0, cooldown: 0s, maxAge: 0s}",
+			with(func(a *arguments.Action) { a.Moves = arguments.Moves{MaxPods: 1} }), nil,
+		},
+		"consolidate with nothing right": {
+			"consolidate", "{maxPods: 101, maxMovesPerHour: -1, cooldown: 721h, maxAge: 1, maxpods: 2}", with(nil),
+			[]string{
+				`configurations[0].arguments[maxPods]: Invalid value: 101: must be a whole number from 1 to 100`,
+				`configurations[0].arguments[maxMovesPerHour]: Invalid value: -1: must be a whole number from 0 to 10000`,
+				`configurations[0].arguments[cooldown]: Invalid value: "721h": must be from 0s to 720h`,
+				`configurations[0].arguments[maxAge]: Invalid value: 1: must be a duration with its unit, such as "10m"`,
+				`configurations[0].arguments[maxpods]: Forbidden: unknown key; did you mean "maxPods"?`,
+			},
+		},
 		"preempt with all its arguments": {
 			"preempt",
 			"{predicateErrorCacheEnable: false, enableTopologyAwarePreemption: true, topologyAwarePreemptWorkerNum: 2," +
 				" minCandidateNodesPercentage: 100, minCandidateNodesAbsolute: 0, maxCandidateNodesAbsolute: 5}",
 			arguments.Action{
 				TopologyAwarePreemption: true, TopologyAwareWorkers: 2, MinCandidateNodesPercentage: 100,
-				MaxCandidateNodesAbsolute: 5, MaxDomains: 8, AllowWholeBundle: true,
+				MaxCandidateNodesAbsolute: 5, MaxDomains: 8, AllowWholeBundle: true, Moves: moves,
 			},
 			nil,
 		},

@@ -103,6 +103,7 @@ var actionFates = map[string]fate{
 	"reclaim":     {Changed, "as preempt; tiers that only protect do not decide who goes (docs/evictions.md)"},
 	"gangpreempt": {Changed, "as preempt; every guard is asked"},
 	"gangreclaim": {Changed, "as reclaim; every guard is asked"},
+	"consolidate": {Changed, "Volcano has none like it: pods are moved to other nodes (docs/evictions.md)"},
 	"shuffle":     {Changed, "only tdm and rescheduling choose; conformance, pdb, cdp and gang protect, and nobody is evicted because of pdb (docs/evictions.md)"},
 }
 

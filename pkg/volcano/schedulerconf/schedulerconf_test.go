@@ -234,7 +234,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"a mistyped metric":      {"metrics: {adress: a}", []string{`metrics.adress: Forbidden: unknown key; did you mean "address"?`}},
 		"a comma at the end":     {`actions: "allocate, backfill,"`, []string{`actions[2]: Required value: name an action, or remove the comma before or after it`}},
 		"two commas":             {`actions: "allocate,,backfill"`, []string{`actions[1]: Required value: name an action, or remove the comma before or after it`}},
-		"a blank for a comma":    {`actions: "allocate backfill"`, []string{`actions: Required value: add allocate: without it nothing is scheduled`, `actions[0]: Unsupported value: "allocate backfill": valid are "allocate", "backfill", "enqueue", "gangpreempt", "gangreclaim", "preempt", "reclaim", "shuffle"`}},
+		"a blank for a comma":    {`actions: "allocate backfill"`, []string{`actions: Required value: add allocate: without it nothing is scheduled`, `actions[0]: Unsupported value: "allocate backfill": valid are "allocate", "backfill", "consolidate", "enqueue", "gangpreempt", "gangreclaim", "preempt", "reclaim", "shuffle"`}},
 		"actions as a list":      {"actions: [allocate]", []string{`actions: Invalid value: ["allocate"]: must be a string with commas, such as "enqueue, allocate, backfill"`}},
 		"tiers as a map":         {"tiers: {plugins: []}", []string{`tiers: Invalid value: {"plugins":[]}: must be a list`}},
 		"plugins as a map":       {"tiers: [{plugins: {name: gang}}]", []string{`tiers[0].plugins: Invalid value: {"name":"gang"}: must be a list`}},

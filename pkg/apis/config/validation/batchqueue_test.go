@@ -84,7 +84,7 @@ func TestBatchQueueArgs(t *testing.T) {
 		},
 		"an unknown action": {
 			config.BatchQueueArgs{Actions: []config.Action{"allocate", "elect"}},
-			[]string{`args.actions[1]: Unsupported value: "elect": valid are "allocate", "backfill", "enqueue", "gangpreempt", "gangreclaim", "preempt", "reclaim", "shuffle"`},
+			[]string{`args.actions[1]: Unsupported value: "elect": valid are "allocate", "backfill", "consolidate", "enqueue", "gangpreempt", "gangreclaim", "preempt", "reclaim", "shuffle"`},
 		},
 		"an action without a name": {
 			config.BatchQueueArgs{Actions: []config.Action{"allocate", ""}},
