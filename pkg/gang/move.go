@@ -27,6 +27,7 @@ const mostMoveTries = 64
 // Why pods are not moved.
 const (
 	whyNoHome  = "it fits no other node"
+	whyUnclear = "a plugin failed when it was asked which other nodes it fits"
 	whyDivided = "nobody is moved for a job with subgroups"
 )
 
@@ -87,12 +88,15 @@ func (m *mover) find(ctx context.Context, s *evictionNode) ([]home, error) {
 	nodes := map[int]fwk.NodeInfo{}
 	for _, v := range victims {
 		h, err := m.homeOf(ctx, v, s.node, nodes)
-		if err != nil {
-			return nil, err
-		}
-		if h == nil {
-			m.settled[v.Task.UID] = true
-			m.keep(v.Task.UID, whyNoHome)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			// That is between the plugin and the pod; it must not keep others from starting.
+			m.settle(v, whyUnclear)
+			return nil, nil
+		case h == nil:
+			m.settle(v, whyNoHome)
 			return nil, nil
 		}
 		info := nodes[h.node]
@@ -104,6 +108,12 @@ func (m *mover) find(ctx context.Context, s *evictionNode) ([]home, error) {
 		homes = append(homes, *h)
 	}
 	return homes, nil
+}
+
+// settle has a pod stay for the rest of the search, and says why.
+func (m *mover) settle(v model.Victim, why string) {
+	m.settled[v.Task.UID] = true
+	m.keep(v.Task.UID, why)
 }
 
 // homeOf finds another node for a pod: of those that it fits, the one with the least room for more of the kind. Nodes are those that others of the

@@ -4,6 +4,7 @@
 package gang_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
 	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
@@ -136,6 +138,39 @@ func TestMoves(t *testing.T) {
 				t.Errorf("why %q, want %q in it", st.Why, tc.why)
 			}
 		})
+	}
+}
+
+// allergic is a plugin that fails when it is asked about one pod.
+type allergic struct{ to string }
+
+func (allergic) Name() string { return "Allergic" }
+
+func (pl allergic) PreFilter(_ context.Context, _ fwk.CycleState, p *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if p.Name == pl.to {
+		return nil, fwk.NewStatus(fwk.Error, "allergic to "+p.Name)
+	}
+	return nil, nil
+}
+
+func (allergic) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// TestWhoUpsetsAPluginStays: a plugin fails about somebody's pod. That is no reason for others not to start.
+func TestWhoUpsetsAPluginStays(t *testing.T) {
+	single := func(name, cpu, node string) gangSpec { return owned(run(in("q", "", gangOf(name, 1, 1, cpu)), node)) }
+	small, large, rest := single("small", "1", "node-0"), single("large", "2", "node-1"), run(in("q", "", gangOf("rest", 1, 1, "2")), "node-2")
+	var running []*corev1.Pod
+	for _, g := range []gangSpec{small, large, rest} {
+		running = append(running, g.pods...)
+	}
+	w := newFixture(t, nodeShapes{{count: 3, cpu: "4", memory: "64Gi"}}, running, allergic{to: "small-0"})
+	for _, g := range []gangSpec{small, large, rest} {
+		w.job(g)
+	}
+	job := w.job(in("q", "", gangOf("big", 1, 1, "4")))
+	st := w.evict(t, w.policies(t, tiers("consolidate", "gang")+"configurations: [{name: consolidate, arguments: {maxAge: 0s}}]\n", queue("q", 1)), config.Consolidate, job)
+	if !slices.Equal(victims(st), []string{"large-0"}) || st.Kept["a plugin failed when it was asked which other nodes it fits"] != 1 {
+		t.Errorf("moves %v, want large-0; kept %v; why %q", moves(st), st.Kept, st.Why)
 	}
 }
 
