@@ -246,3 +246,24 @@ func BenchmarkAhead(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkMoves looks for pods to move on 5,000 nodes, on each of which one runs: the first that is tried fits another node, or none does.
+func BenchmarkMoves(b *testing.B) {
+	for name, size := range map[string]string{"found": "2", "none": "5"} {
+		b.Run("nodes=5000/"+name, func(b *testing.B) {
+			var running []gangSpec
+			for i := range 5000 {
+				g := owned(run(in("q", "", gangOf(fmt.Sprintf("pod%d", i), 1, 1, size)), fmt.Sprintf("node-%d", i)))
+				running = append(running, g)
+			}
+			w := newBusy(b, nodeShapes{{count: 5000, cpu: "8", memory: "64Gi"}}, running...)
+			job := w.job(in("q", "", gangOf("big", 1, 1, "8")))
+			set := w.policies(b, tiers("consolidate", "gang")+"configurations: [{name: consolidate, arguments: {maxAge: 0s}}]\n", queue("q", 1))
+			for b.Loop() {
+				if st := w.evict(b, set, config.Consolidate, job); (st.Placements != nil) != (name == "found") {
+					b.Fatalf("moves %v: %s", moves(st), st.Why)
+				}
+			}
+		})
+	}
+}

@@ -21,8 +21,12 @@ import (
 // A statement may move pods: they are evicted only if each of them fits another node, by the filters, beside all that the statement places. A pod that
 // is moved makes nobody else move, and goes to no node that pods are moved from.
 
-// mostMoveTries is how often a statement tries to find other nodes for the pods of one node.
-const mostMoveTries = 64
+const (
+	// mostMoveTries is how often a statement tries to find other nodes for the pods of one node.
+	mostMoveTries = 64
+	// mostLooks is after how many nodes on which filters were run for pods that would be moved it tries no more.
+	mostLooks = 10_000
+)
 
 // Why pods are not moved.
 const (
@@ -43,11 +47,12 @@ type mover struct {
 	// homes are those of the pods that were taken, by the UIDs of these. Settled are pods for which there is none.
 	homes   map[types.UID]home
 	settled map[types.UID]bool
-	tries   int
+	// tries and looks are how much has been tried: see mostMoveTries and mostLooks.
+	tries, looks int
 }
 
 // weary reports whether enough has been tried.
-func (m *mover) weary() bool { return m != nil && m.tries >= mostMoveTries }
+func (m *mover) weary() bool { return m != nil && (m.tries >= mostMoveTries || m.looks >= mostLooks) }
 
 // settles reports whether a pod has been found to fit no other node.
 func (m *mover) settles(uid types.UID) bool { return m != nil && m.settled[uid] }
@@ -145,6 +150,7 @@ func (m *mover) homeOf(ctx context.Context, v model.Victim, from int, nodes map[
 	}
 	slices.SortStableFunc(choices, func(a, b choice) int { return cmp.Compare(a.places, b.places) })
 	for _, c := range choices {
+		m.looks++
 		if !p.filterIn(ctx, p.state, at(c.node)).IsSuccess() {
 			continue
 		}
