@@ -175,6 +175,8 @@ type leaver struct {
 	pod fwk.PodInfo
 	Leaver
 	node string
+	// end is At in nanoseconds, which is faster to compare.
+	end int64
 }
 
 // demand is tasks that any node treats alike.
@@ -196,18 +198,17 @@ func (d *demand) admits(n *corev1.Node) bool {
 // prospect is a node and what becomes of it.
 type prospect struct {
 	info fwk.NodeInfo
-	// kept is the room on the node that is kept for other jobs.
-	kept resource.Vector
+	// free is how much is left now of what is asked for, without what is kept for other jobs. A node has nothing of what it does not list.
+	free resource.Vector
 	// leavers are its pods that end, the first first.
 	leavers []*leaver
 	// admits tells for each demand whether the node could take it.
 	admits []bool
 }
 
-// idle is how much of a resource the node has left at a time, when the pods that end before are gone. A node has nothing of what it does not list.
+// idle is how much of a resource that is asked for the node has left at a time, when the pods that end before are gone.
 func (n *prospect) idle(name corev1.ResourceName, at time.Time) int64 {
-	allocatable, requested := node.Amounts(n.info, name)
-	left := allocatable - requested - n.kept.Get(name)
+	left := n.free.Get(name)
 	for i := range n.leavers {
 		if n.leavers[i].At.After(at) {
 			break
@@ -242,6 +243,8 @@ type forecast struct {
 	budget  func() Budget
 	all     resource.Vector
 	queue   string
+	// affords: the queue may take it now. What ends only gives back.
+	affords bool
 }
 
 func newForecast(r Request, nodes []fwk.NodeInfo, o Outlook) *forecast {
@@ -252,21 +255,30 @@ func newForecast(r Request, nodes []fwk.NodeInfo, o Outlook) *forecast {
 		sum.Add(k.Task.Request)
 		kept[k.Node] = sum
 	}
+	f.affords = f.budget().Refuses(f.all) == (model.Reason{})
+	pods := 0
 	for _, info := range nodes {
-		n := prospect{info: info, kept: kept[info.Node().Name]}
+		pods += len(info.GetPods())
+	}
+	f.nodes, f.leavers = make([]prospect, 0, len(nodes)), make([]*leaver, 0, pods)
+	room := make([]leaver, 0, pods)
+	for _, info := range nodes {
+		n := prospect{info: info, free: f.freeOn(info, kept[info.Node().Name]), admits: make([]bool, 0, len(f.demands))}
 		useful := false
 		for i := range f.demands {
 			n.admits = append(n.admits, f.demands[i].admits(info.Node()))
 			useful = useful || n.admits[i]
 		}
+		before := len(f.leavers)
 		for _, pod := range info.GetPods() {
 			if l := o(pod.GetPod()); !l.At.IsZero() {
-				n.leavers = append(n.leavers, &leaver{pod: pod, Leaver: l, node: info.Node().Name})
+				room = append(room, leaver{pod: pod, Leaver: l, node: info.Node().Name, end: l.At.UnixNano()})
+				f.leavers = append(f.leavers, &room[len(room)-1])
 			}
 		}
-		slices.SortFunc(n.leavers, compareLeavers)
-		f.leavers = append(f.leavers, n.leavers...)
 		if useful {
+			n.leavers = slices.Clone(f.leavers[before:])
+			slices.SortFunc(n.leavers, compareLeavers)
 			f.nodes = append(f.nodes, n)
 		}
 	}
@@ -274,8 +286,24 @@ func newForecast(r Request, nodes []fwk.NodeInfo, o Outlook) *forecast {
 	return f
 }
 
+// freeOn is how much a node has left now of what is asked for, beside what is kept for others.
+func (f *forecast) freeOn(info fwk.NodeInfo, kept resource.Vector) (free resource.Vector) {
+	for i := range f.demands {
+		for _, a := range f.demands[i].task.Request {
+			if !slices.ContainsFunc(free, func(known resource.Amount) bool { return known.Name == a.Name }) {
+				allocatable, requested := node.Amounts(info, a.Name)
+				free.Add(resource.Vector{{Name: a.Name, Value: allocatable - requested - kept.Get(a.Name)}})
+			}
+		}
+	}
+	return free
+}
+
 func compareLeavers(a, b *leaver) int {
-	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.pod.GetPod().UID, b.pod.GetPod().UID))
+	if c := cmp.Compare(a.end, b.end); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.pod.GetPod().UID, b.pod.GetPod().UID)
 }
 
 // budgetBy is what the job's queue may take at a time. By then pods that end earlier have given back what they hold.
@@ -329,7 +357,12 @@ func (f *forecast) suffices(at time.Time) bool {
 		}
 		sum += min(places, d.count)
 	}
-	return sum >= f.need && f.budgetBy(at).Refuses(f.all) == (model.Reason{})
+	return sum >= f.need && f.affordsBy(at)
+}
+
+// affordsBy reports whether the job's queue may take all that the job needs at a time.
+func (f *forecast) affordsBy(at time.Time) bool {
+	return f.affords || f.budgetBy(at).Refuses(f.all) == (model.Reason{})
 }
 
 // starts are the times for which to plan, the earliest first; none if there are not enough places whatever ends.
@@ -413,6 +446,9 @@ func (f *forecast) ahead(placements []Placement, at time.Time) Ahead {
 
 // waitForQueue has the plan wait until the job's queue may take what it needs, too.
 func (a *Ahead) waitForQueue(f *forecast) {
+	if f.affords {
+		return
+	}
 	budget, others := f.budget(), make([]*leaver, 0, len(f.leavers))
 	for _, l := range f.leavers {
 		if _, waits := a.Leavers[l.pod.GetPod().UID]; waits {

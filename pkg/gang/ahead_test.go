@@ -19,9 +19,10 @@ import (
 
 // outlook goes by what pods enforce, in the model.
 func (w *fixture) outlook() gang.Outlook {
+	snapshot := w.state.Snapshot()
 	return func(p *corev1.Pod) gang.Leaver {
 		t := w.state.Task(p.UID)
-		return gang.Leaver{Ending: model.EndingOf(p, nil, true, now), Request: t.Request, Queue: w.state.Summary(t.Job).Queue, Charge: t.Charge}
+		return gang.Leaver{Ending: model.EndingOf(p, nil, true, now), Request: t.Request, Queue: snapshot.Job(t.Job).Queue, Charge: t.Charge}
 	}
 }
 

@@ -145,7 +145,7 @@ func (s Holds) LeaversBeside(key model.JobKey) []types.UID { return s.k.waits.le
 
 // Outlook tells when pods are expected to end. A job does not wait for its own.
 func (s Holds) Outlook(except model.JobKey, declared bool) gang.Outlook {
-	now, jobs := s.k.clock.Now(), map[model.JobKey]*model.Job{}
+	now, snapshot := s.k.clock.Now(), s.k.state.Snapshot()
 	return func(pod *corev1.Pod) gang.Leaver {
 		t := s.k.state.Task(pod.UID)
 		if t == nil {
@@ -154,11 +154,7 @@ func (s Holds) Outlook(except model.JobKey, declared bool) gang.Outlook {
 		if t.Job == except {
 			return gang.Leaver{}
 		}
-		job, known := jobs[t.Job]
-		if !known {
-			job = s.k.state.Summary(t.Job)
-			jobs[t.Job] = job
-		}
+		job := snapshot.Job(t.Job)
 		l := gang.Leaver{Ending: model.EndingOf(t.Pod, job, declared, now), Request: t.Request}
 		if job != nil && t.Status != model.Releasing {
 			// What terminates does not count for its queue any more.
