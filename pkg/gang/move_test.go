@@ -4,6 +4,7 @@
 package gang_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -124,7 +125,7 @@ func TestMoves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newBusy(t, tc.nodes, tc.running...)
 			conf := tiers("consolidate", "priority gang")
-			conf += "configurations:\n- name: consolidate\n  arguments: " + cmpOr(tc.conf, "{maxAge: 0s}") + "\n"
+			conf += "configurations:\n- name: consolidate\n  arguments: " + cmp.Or(tc.conf, "{maxAge: 0s}") + "\n"
 			// What queues are due goes by all that is asked for.
 			job := w.job(tc.waiting)
 			st := w.evict(t, w.policies(t, conf, queue("q", 3), queue("other", 1)), config.Consolidate, job)
@@ -186,13 +187,6 @@ func TestWhoIsOfAnotherProfileStays(t *testing.T) {
 	if want := "1 because another scheduler profile would place it"; st.Placements != nil || !strings.Contains(st.Why, want) {
 		t.Errorf("moves %v, placements %v; why %q, want %q", moves(st), placements(st), st.Why, want)
 	}
-}
-
-func cmpOr(given, other string) string {
-	if given == "" {
-		return other
-	}
-	return given
 }
 
 // TestMovesKeepTheirPromises: once all moves have come about, no node has more than it holds, whoever was moved is on another node, none of them could have

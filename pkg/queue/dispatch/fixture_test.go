@@ -46,6 +46,9 @@ type fixture struct {
 	// released are broken gangs that are to give back what they hold, warned those that were told that they may have to.
 	// Whole are those that are broken no more.
 	released, warned, whole []string
+	// abandoned are jobs whose reserved room is given up; reserves: there may be some.
+	abandoned []string
+	reserves  bool
 	// elsewhere are pods that are not in the scheduling queue, with the plugin that keeps them out, if one does.
 	elsewhere map[types.UID]string
 	// overtake is called once, when the queue has been asked for pods and its answer is yet to be taken in; nil: nothing happens then.
@@ -112,9 +115,15 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 		Checks: func(string) room.Checks {
 			return room.Checks{Resources: true, Affinity: true, Taints: true, Unschedulable: true}
 		},
-		Lead:    gang.TaskOrder(noOpinion).Lead,
-		Fault:   func(*model.Queue, model.Reason) {},
-		Abandon: func(job model.JobKey) { d.t.Errorf("room of %s is given up; nobody keeps any here", job) },
+		Lead:  gang.TaskOrder(noOpinion).Lead,
+		Fault: func(*model.Queue, model.Reason) {},
+		Abandon: func(job model.JobKey) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.abandoned = append(d.abandoned, job.Name); !d.reserves {
+				d.t.Errorf("room of %s is given up; nobody keeps any here", job)
+			}
+		},
 		Release: func(b dispatch.Trouble) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
