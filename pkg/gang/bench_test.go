@@ -247,7 +247,7 @@ func BenchmarkAhead(b *testing.B) {
 	}
 }
 
-// BenchmarkMoves looks for pods to move on 5,000 nodes, on each of which one runs: the first that is tried fits another node, or none does.
+// BenchmarkMoves looks for pods to move on 5,000 nodes with a pod each. Either the first that is tried fits another node, or none does.
 func BenchmarkMoves(b *testing.B) {
 	for name, size := range map[string]string{"found": "2", "none": "5"} {
 		b.Run("nodes=5000/"+name, func(b *testing.B) {

@@ -26,7 +26,7 @@ type evictionNode struct {
 	node  int
 	units []unit
 	cost  cost
-	// work is what is lost of the work of pods that are moved: see mover.work.
+	// work is the work that is lost if the pods are moved: see mover.work.
 	work float64
 	// changes is the evictor's count as of when it was looked at.
 	changes int

@@ -57,8 +57,8 @@ func (m *mover) weary() bool { return m != nil && (m.tries >= mostMoveTries || m
 // settles reports whether a pod has been found to fit no other node.
 func (m *mover) settles(uid types.UID) bool { return m != nil && m.settled[uid] }
 
-// work is what is lost if pods are created again: for each how long it has run, times the part of its node that it has of what the class asks for, in
-// seconds of a whole node. Who has just started counts for a second.
+// work is what is lost if pods are created again, in seconds of a whole node. For each pod it is how long it has run, a second at least. That is
+// multiplied by the part of its node that it has, of what the class asks for.
 func (m *mover) work(c *class, at int, units []unit) float64 {
 	if m == nil {
 		return 0

@@ -60,5 +60,5 @@ func (t *Task) ExpectedOn(node string) *Task {
 	return again.nominated(node)
 }
 
-// ExpectedUID is the UID by which a pod is expected to be created again.
+// ExpectedUID is the UID of the task that stands for a pod until it is created again. No pod has it.
 func ExpectedUID(of types.UID) types.UID { return "expected/" + of }

@@ -54,7 +54,7 @@ type Queue struct {
 	GroupLimits GroupLimits
 	// MinRuntime is how long the running pods of the queue, and of those below it that say nothing, are left alone after they were scheduled; at least 0.
 	MinRuntime Said[time.Duration]
-	// Recent is what the object tells of what the queue held. It is read once, when a scheduler meets the queue: after that it keeps count itself.
+	// Recent is what the queue held on average, as its annotation says. A scheduler reads it once, and keeps count itself from then on.
 	Recent Recent
 	// Problem says what is wrong with the queue's annotations and what to change; empty when nothing is.
 	Problem string

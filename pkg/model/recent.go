@@ -16,11 +16,14 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// RecentUseAnnotation of a queue is what it has held on average, as JSON: {"at": "2026-01-02T15:04:05Z", "average": {"cpu": "12500m"}}. The
-// scheduler writes it where that counts for what queues are due, so that it outlives the scheduler.
+// RecentUseAnnotation of a queue is what it has held on average. The value is JSON:
+//
+//	{"at": "2026-01-02T15:04:05Z", "average": {"cpu": "12500m"}}
+//
+// The scheduler writes it where that counts for what queues are due. So a restart does not forget it.
 const RecentUseAnnotation = "caldera.dev/recent-use"
 
-// Recent is what a queue has held on average, in which a moment counts half after a half-life. In steady use it is what the queue holds.
+// Recent is what a queue has held on average. What it held a half-life ago counts half. In steady use it is what the queue holds.
 type Recent struct {
 	// At is when that was so; zero: it is not known.
 	At      time.Time

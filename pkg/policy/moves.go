@@ -100,7 +100,7 @@ func (m *moving) begin(t *Trial, job *model.Job) {
 	}
 }
 
-// count counts n pods like this one as not moved after all.
+// countMove counts n pods like this one as not moved after all.
 func (t *Trial) countMove(v model.Victim, n int) {
 	if t.movedOf != nil {
 		t.moved -= n
