@@ -23,12 +23,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 )
 
-// flaky is a plugin that lets each pod be bound only after so many attempts.
+// flaky is a plugin that lets each pod be bound only after so many attempts. It takes its time in the cycles of scheduling, or in those of binding.
 type flaky struct {
-	fails int
+	fails            int
+	schedules, binds time.Duration
 
 	mu    sync.Mutex
 	tries map[string]int
+	// asked are the questions it was asked, in order.
+	asked []string
 }
 
 func (f *flaky) Name() string { return "Flaky" }
@@ -38,31 +41,50 @@ func (f *flaky) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, s
 	return nil, nil
 }
 
-// PreBind implements fwk.PreBindPlugin.
-func (f *flaky) PreBind(_ context.Context, _ fwk.CycleState, p *corev1.Pod, _ string) *fwk.Status {
+// Permit implements fwk.PermitPlugin.
+func (f *flaky) Permit(_ context.Context, _ fwk.CycleState, p *corev1.Pod, node string) (*fwk.Status, time.Duration) {
+	time.Sleep(f.schedules)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked = append(f.asked, p.Name+" is to be on "+node)
+	return nil, 0
+}
+
+// PreBind implements fwk.PreBindPlugin.
+func (f *flaky) PreBind(_ context.Context, _ fwk.CycleState, p *corev1.Pod, node string) *fwk.Status {
+	time.Sleep(f.binds)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, p.Name+" is being bound to "+node)
 	if f.tries[p.Name]++; f.tries[p.Name] <= f.fails {
 		return fwk.NewStatus(fwk.Error, "not yet")
 	}
 	return nil
 }
 
-// TestPodsThatFailAreTriedAgainAtTheSameTimes: binding fails once or twice for each pod, in a goroutine of its own. Upstream tries pods again beside its
-// clock; in a replay it must not matter which comes first.
+// TestPodsThatFailAreTriedAgainAtTheSameTimes: binding fails once or twice for each pod, in a goroutine of its own, before the next
+// pod's cycle begins or after it ended. Upstream tries pods again beside its clock. In a replay it must not matter which comes first.
 func TestPodsThatFailAreTriedAgainAtTheSameTimes(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []int{1, 2} {
 		t.Run(fmt.Sprint(fails), func(t *testing.T) {
 			t.Parallel()
 			var first [][3]int
-			for range 6 {
+			var firstAsked []string
+			for n := range 6 {
 				config := configured(t, allocate)
 				for i := range config.Profiles {
-					enabled := &config.Profiles[i].Plugins.PreBind.Enabled
-					*enabled = append(*enabled, schedulerconfig.Plugin{Name: "Flaky"})
+					p := config.Profiles[i].Plugins
+					for _, set := range []*schedulerconfig.PluginSet{&p.Permit, &p.PreBind} {
+						set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: "Flaky"})
+					}
 				}
 				plugin := &flaky{fails: fails, tries: map[string]int{}}
+				if later := 2 * time.Millisecond; n%2 == 0 {
+					plugin.binds = later
+				} else {
+					plugin.schedules = later
+				}
 				extensions := plugins.Extensions{Plugins: frameworkruntime.Registry{
 					"Flaky": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return plugin, nil },
 				}}
@@ -74,7 +96,10 @@ func TestPodsThatFailAreTriedAgainAtTheSameTimes(t *testing.T) {
 				check(t, err)
 				got := ticks(h)
 				if first == nil {
-					first = got
+					first, firstAsked = got, plugin.asked
+				}
+				if diff := cmp.Diff(firstAsked, plugin.asked); diff != "" {
+					t.Fatalf("pods are scheduled and bound (-once,+again)\n%s", diff)
 				}
 				if diff := cmp.Diff(first, got); diff != "" {
 					t.Fatalf("jobs come, start and end (-once,+again)\n%s", diff)

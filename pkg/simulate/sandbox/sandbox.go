@@ -71,6 +71,7 @@ type Sandbox struct {
 	groups   volcanoinformers.SharedInformerFactory
 	sched    *scheduler.Scheduler
 	flying   flying
+	landings *landings
 	// asking: the scheduling loop has finished with the pod before, and asks for the next.
 	asking  atomic.Bool
 	running sync.WaitGroup
@@ -96,7 +97,7 @@ func New(ctx context.Context, objects []scenario.Object, o Options) (*Sandbox, e
 		o.Patience = defaultPatience
 	}
 	setFeatureDefaults()
-	s := &Sandbox{options: o, Clock: clocktesting.NewFakeClock(o.Now), limit: mostCycles, flying: newFlying()}
+	s := &Sandbox{options: o, Clock: clocktesting.NewFakeClock(o.Now), limit: mostCycles, flying: newFlying(), landings: &landings{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	var err error
 	if s.API, err = memory.New(s.Clock); err != nil {
@@ -148,6 +149,9 @@ func (s *Sandbox) build() error {
 	}
 	s.Core.Dispatcher.Hold()
 	app.Adapt(s.Core, s.sched)
+	for name, f := range s.sched.Profiles {
+		s.sched.Profiles[name] = oneByOne{f, s.landings}
+	}
 	next := s.sched.NextEntity
 	s.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		s.asking.Store(true)
@@ -159,6 +163,7 @@ func (s *Sandbox) build() error {
 	fail := s.sched.FailureHandler
 	s.sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		fail(ctx, f, info, status, nominating, start)
+		s.landings.drop(info.Pod.UID)
 		s.flying.fell(info.Pod)
 	}
 	return nil

@@ -134,7 +134,11 @@ func (s *Sandbox) working() string {
 	if active := s.sched.SchedulingQueue.PodsInActiveQ(); len(active) > 0 {
 		return fmt.Sprintf("%d pods wait to be scheduled, the first is %s/%s", len(active), active[0].Namespace, active[0].Name)
 	}
-	if flying := s.sched.SchedulingQueue.InFlightPods(); len(flying) > 0 {
+	flying := s.sched.SchedulingQueue.InFlightPods()
+	if s.landings.expected(flying) && s.landings.land(s.sched.Profiles) {
+		return "pods are being bound"
+	}
+	if len(flying) > 0 {
 		return fmt.Sprintf("%d pods are being scheduled, the first is %s/%s", len(flying), flying[0].Namespace, flying[0].Name)
 	}
 	if !s.asking.Load() {
