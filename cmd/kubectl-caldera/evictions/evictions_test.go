@@ -5,17 +5,10 @@ package evictions_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"log"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/evictions"
+	"github.com/caldera-scheduler/caldera/internal/testing/certificates"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 )
@@ -111,7 +105,7 @@ func fill(t *testing.T) {
 func user(t *testing.T, server *httptest.Server, change func(*clientcmdapi.Config)) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://cluster.invalid:6443", CertificateAuthorityData: authority(server)}
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://cluster.invalid:6443", CertificateAuthorityData: certificates.Authority(server)}
 	config.AuthInfos["ana"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "ana", Namespace: "ml"}
 	config.CurrentContext = "c"
@@ -123,10 +117,6 @@ func user(t *testing.T, server *httptest.Server, change func(*clientcmdapi.Confi
 		t.Fatal(err)
 	}
 	return path
-}
-
-func authority(server *httptest.Server) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 // run calls the command.
@@ -274,28 +264,6 @@ func TestMachinesReadTheDocument(t *testing.T) {
 	}
 }
 
-// certificate returns a client certificate and its key, both as PEM.
-func certificate(t *testing.T) (cert, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ana"}, NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
-}
-
 func TestTheUsersOwnCredentialsAreShown(t *testing.T) {
 	fill(t)
 	server := scheduler(t, func(r *http.Request) int {
@@ -307,10 +275,10 @@ func TestTheUsersOwnCredentialsAreShown(t *testing.T) {
 	})
 	unknown := func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthorityData = nil }
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, authority(server), 0o600); err != nil {
+	if err := os.WriteFile(file, certificates.Authority(server), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cert, key := certificate(t)
+	cert, key := certificates.Client(t, "ana")
 	for name, tc := range map[string]struct {
 		change func(*clientcmdapi.Config)
 		args   []string

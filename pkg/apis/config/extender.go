@@ -16,6 +16,8 @@ type ExtenderArgs struct {
 
 	// URLPrefix is the http or https URL below which the verbs are.
 	URLPrefix string
+	// TLSConfig says how an https URL is spoken to. Without it the roots of the system are trusted, and no client certificate is shown.
+	TLSConfig ExtenderTLSConfig
 	// HTTPTimeout is how long a call may take; more than 0.
 	HTTPTimeout metav1.Duration
 	// PredicateVerb asks whether a node takes a task, PrioritizeVerb how good nodes are for it.
@@ -29,4 +31,17 @@ type ExtenderArgs struct {
 	// MaxScore is the extender's score that counts as 100; those above it count the same, those below 0 as 0. At least 1.
 	// The weight of the plugin in the profile should be a hundredth of it.
 	MaxScore int64
+}
+
+// ExtenderTLSConfig says how TLS is spoken to an extender. Its names are those of kube-scheduler's own extenders. Files are PEM, and are read when the
+// extender is asked first, and again while the scheduler runs.
+type ExtenderTLSConfig struct {
+	// Insecure: the server's certificate is not checked. Not with CAFile.
+	Insecure bool
+	// ServerName is who the server's certificate has to be for; empty: the host of the URL.
+	ServerName string
+	// CertFile and KeyFile are the client's certificate and its key; both or none.
+	CertFile, KeyFile string
+	// CAFile has the authorities that the server's certificate may be from; empty: those of the system.
+	CAFile string
 }

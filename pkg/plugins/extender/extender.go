@@ -64,7 +64,7 @@ func New(state *model.State, c clock.WithTicker) func(context.Context, runtime.O
 		if err != nil {
 			return nil, err
 		}
-		pl := &Extender{state: state, clock: c, args: *args, client: client.New(args.URLPrefix, args.HTTPTimeout.Duration), done: ctx.Done()}
+		pl := &Extender{state: state, clock: c, args: *args, client: client.New(args), done: ctx.Done()}
 		if args.DeallocateFuncVerb != "" && handle != nil {
 			pl.follow(ctx, handle.ProfileName())
 		}

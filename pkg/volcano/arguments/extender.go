@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,16 @@ func DecodeExtender(p *config.TierPlugin, path *field.Path) (Extender, field.Err
 	var e Extender
 	a := &e.Args
 	a.URLPrefix = value(d, "extender.urlPrefix", "", webAddress)
+	t := d.section("extender.tlsConfig")
+	a.TLSConfig = config.ExtenderTLSConfig{
+		Insecure:   value(t, "insecure", false, Bool),
+		ServerName: value(t, "serverName", "", oneWord),
+		CertFile:   value(t, "certFile", "", oneWord),
+		KeyFile:    value(t, "keyFile", "", oneWord),
+		CAFile:     value(t, "caFile", "", oneWord),
+	}
+	d.join(t)
+	d.errs = append(d.errs, ExtenderTLS(t.path, &a.TLSConfig, a.URLPrefix)...)
 	a.HTTPTimeout = metav1.Duration{Duration: value(d, "extender.httpTimeout", time.Second, duration(1, "more than 0s"))}
 	a.Ignorable = value(d, "extender.ignorable", false, Bool)
 	a.ManagedResources = value(d, "extender.managedResources", nil, listOfNames)
@@ -96,6 +107,24 @@ func WebAddress(text string) error {
 	return nil
 }
 
+// ExtenderTLS says what is wrong with how TLS is to be spoken to the extender at a URL.
+func ExtenderTLS(path *field.Path, t *config.ExtenderTLSConfig, url string) field.ErrorList {
+	var errs field.ErrorList
+	if *t != (config.ExtenderTLSConfig{}) && strings.HasPrefix(url, "http:") {
+		errs = append(errs, field.Forbidden(path, "the extender is asked by plain http: write https into the URL, or leave this out"))
+	}
+	switch {
+	case t.CertFile != "" && t.KeyFile == "":
+		errs = append(errs, field.Required(path.Child("keyFile"), "it goes with certFile: name the file with its key"))
+	case t.CertFile == "" && t.KeyFile != "":
+		errs = append(errs, field.Required(path.Child("certFile"), "it goes with keyFile: name the file with its certificate"))
+	}
+	if t.Insecure && t.CAFile != "" {
+		errs = append(errs, field.Invalid(path.Child("insecure"), true, "must be false with caFile: the one has no certificate checked, the other says by what"))
+	}
+	return errs
+}
+
 func webAddress(v runtime.RawExtension) (string, error) {
 	text := scalar(v)
 	return text, WebAddress(text)
@@ -105,7 +134,7 @@ func webAddress(v runtime.RawExtension) (string, error) {
 func oneWord(v runtime.RawExtension) (string, error) {
 	var text string
 	if json.Unmarshal(v.Raw, &text) != nil {
-		return "", errors.New(`must be a text, such as "predicate"`)
+		return "", errors.New(`must be a text`)
 	}
 	return text, nil
 }

@@ -40,6 +40,28 @@ func TestDecodeExtender(t *testing.T) {
 			},
 			nil,
 		},
+		"TLS": {
+			"{extender.urlPrefix: 'https://x', extender.tlsConfig: {serverName: x.svc, caFile: /tls/ca.crt, certFile: /tls/tls.crt, keyFile: /tls/tls.key}}",
+			with(func(e *arguments.Extender) {
+				e.Args.URLPrefix = "https://x"
+				e.Args.TLSConfig = config.ExtenderTLSConfig{ServerName: "x.svc", CAFile: "/tls/ca.crt", CertFile: "/tls/tls.crt", KeyFile: "/tls/tls.key"}
+			}), nil,
+		},
+		"TLS that cannot be": {
+			"{extender.urlPrefix: 'http://x', extender.tlsConfig: {insecure: true, caFile: a, certFile: b, key: c}}",
+			with(func(e *arguments.Extender) {
+				e.Args.URLPrefix, e.Args.TLSConfig = "http://x", config.ExtenderTLSConfig{Insecure: true, CAFile: "a", CertFile: "b"}
+			}),
+			[]string{
+				`plugins[0].arguments[extender.tlsConfig][key]: Forbidden: unknown key; valid are "caFile", "certFile", "insecure", "keyFile", "serverName"`,
+				`plugins[0].arguments[extender.tlsConfig]: Forbidden: the extender is asked by plain http: write https into the URL, or leave this out`,
+				`plugins[0].arguments[extender.tlsConfig].keyFile: Required value: it goes with certFile: name the file with its key`,
+				`plugins[0].arguments[extender.tlsConfig].insecure: Invalid value: true: must be false with caFile: the one has no certificate checked, the other says by what`,
+			},
+		},
+		"TLS is a map": {
+			"{extender.tlsConfig: true}", with(nil), []string{`plugins[0].arguments[extender.tlsConfig]: Invalid value: true: must be a map`},
+		},
 		"verbs without a URL": {
 			"{extender.jobReadyVerb: ready}", with(func(e *arguments.Extender) { e.JobReadyVerb = "ready" }),
 			[]string{`plugins[0].arguments[extender.urlPrefix]: Required value: verbs are given: write where the extender is, such as http://extender.example.com:8080/v1`},
@@ -53,7 +75,7 @@ func TestDecodeExtender(t *testing.T) {
 				`plugins[0].arguments[extender.ignorable]: Invalid value: "maybe": must be true or false`,
 				`plugins[0].arguments[extender.managedResources]: Invalid value: "nvidia.com/gpu": must be a list of names of resources, such as ["nvidia.com/gpu"]`,
 				`plugins[0].arguments[extender.maxScore]: Invalid value: 0: must be a whole number from 1 to 1000000`,
-				`plugins[0].arguments[extender.predicateVerb]: Invalid value: ["a"]: must be a text, such as "predicate"`,
+				`plugins[0].arguments[extender.predicateVerb]: Invalid value: ["a"]: must be a text`,
 				`plugins[0].arguments[extender.predicatVerb]: Forbidden: unknown key; did you mean "extender.predicateVerb"?`,
 			},
 		},

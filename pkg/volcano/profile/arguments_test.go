@@ -177,7 +177,7 @@ func TestTheTableOfArgumentsIsComplete(t *testing.T) {
 // TestTheTableOfArgumentsIsTrue compares the states of the table with the report, and looks the keys up in the tests it names.
 func TestTheTableOfArgumentsIsTrue(t *testing.T) {
 	own := []string{
-		"cooldown", "maxAge", "maxMovesPerHour", "maxPods", "extender.maxScore", "fragmentation.halfLife", "fragmentation.modelLabel", "fragmentation.resource", "fragmentation.weight", "prometheus.nodeLabel", "reservation.after", "reservation.backfillWithin", "reservation.giveUpAfter", "reservation.holders",
+		"cooldown", "maxAge", "maxMovesPerHour", "maxPods", "extender.maxScore", "extender.tlsConfig", "fragmentation.halfLife", "fragmentation.modelLabel", "fragmentation.resource", "fragmentation.weight", "prometheus.nodeLabel", "reservation.after", "reservation.backfillWithin", "reservation.giveUpAfter", "reservation.holders",
 		"reservation.trust", "timeout", "total", "usageHalfLife", "usageWeight",
 	}
 	for _, r := range rows(t) {

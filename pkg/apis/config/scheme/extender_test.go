@@ -21,10 +21,11 @@ func TestWhatKubeSchedulerReadsAboutExtenders(t *testing.T) {
 			&config.ExtenderArgs{URLPrefix: "http://x", PredicateVerb: "p", HTTPTimeout: metav1.Duration{Duration: time.Second}, MaxScore: 100},
 		},
 		"Extender with all": {
-			"  pluginConfig: [{name: Extender, args: {urlPrefix: 'http://x', httpTimeout: 2s, predicateVerb: p, prioritizeVerb: q, allocateFuncVerb: r, deallocateFuncVerb: s, ignorable: true, managedResources: [x.com/y], maxScore: 7}}]",
+			"  pluginConfig: [{name: Extender, args: {urlPrefix: 'http://x', httpTimeout: 2s, predicateVerb: p, prioritizeVerb: q, allocateFuncVerb: r, deallocateFuncVerb: s, ignorable: true, managedResources: [x.com/y], maxScore: 7, tlsConfig: {insecure: true, serverName: a, certFile: b, keyFile: c, caFile: d}}}]",
 			&config.ExtenderArgs{
 				URLPrefix: "http://x", PredicateVerb: "p", PrioritizeVerb: "q", AllocateFuncVerb: "r", DeallocateFuncVerb: "s",
 				HTTPTimeout: metav1.Duration{Duration: 2 * time.Second}, Ignorable: true, ManagedResources: []string{"x.com/y"}, MaxScore: 7,
+				TLSConfig: config.ExtenderTLSConfig{Insecure: true, ServerName: "a", CertFile: "b", KeyFile: "c", CAFile: "d"},
 			},
 		},
 	})
@@ -37,6 +38,10 @@ func TestArgsOfExtendersSurviveConversion(t *testing.T) {
 		args := &config.ExtenderArgs{
 			URLPrefix: words.Draw(t, "url"), HTTPTimeout: metav1.Duration{Duration: time.Duration(rapid.Int64().Draw(t, "timeout"))},
 			PredicateVerb: words.Draw(t, "p"), PrioritizeVerb: words.Draw(t, "q"), AllocateFuncVerb: words.Draw(t, "r"), DeallocateFuncVerb: words.Draw(t, "s"),
+			TLSConfig: config.ExtenderTLSConfig{
+				Insecure: rapid.Bool().Draw(t, "insecure"), ServerName: words.Draw(t, "server"),
+				CertFile: words.Draw(t, "cert"), KeyFile: words.Draw(t, "key"), CAFile: words.Draw(t, "ca"),
+			},
 			Ignorable: rapid.Bool().Draw(t, "ignorable"), ManagedResources: rapid.SliceOfN(words, 1, 3).Draw(t, "managed"), MaxScore: rapid.Int64().Draw(t, "score"),
 		}
 		survives(t, args, &v1.ExtenderArgs{}, &config.ExtenderArgs{})

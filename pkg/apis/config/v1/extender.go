@@ -20,6 +20,9 @@ type ExtenderArgs struct {
 	// URLPrefix is the http or https URL below which the verbs are.
 	// +optional
 	URLPrefix string `json:"urlPrefix,omitempty"`
+	// TLSConfig says how an https URL is spoken to. Without it the roots of the system are trusted, and no client certificate is shown.
+	// +optional
+	TLSConfig ExtenderTLSConfig `json:"tlsConfig,omitzero"`
 	// HTTPTimeout is how long a call may take; more than 0, default 1s.
 	// +optional
 	HTTPTimeout *metav1.Duration `json:"httpTimeout,omitempty"`
@@ -45,6 +48,26 @@ type ExtenderArgs struct {
 	// default 100. The weight of the plugin in the profile should be a hundredth of it.
 	// +optional
 	MaxScore *int64 `json:"maxScore,omitempty"`
+}
+
+// ExtenderTLSConfig says how TLS is spoken to an extender. Its names are those of kube-scheduler's own extenders. Files are PEM, and are read when the
+// extender is asked first, and again while the scheduler runs.
+type ExtenderTLSConfig struct {
+	// Insecure: the server's certificate is not checked. Not with CAFile.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+	// ServerName is who the server's certificate has to be for; empty: the host of the URL.
+	// +optional
+	ServerName string `json:"serverName,omitempty"`
+	// CertFile is the client's certificate. It goes with KeyFile.
+	// +optional
+	CertFile string `json:"certFile,omitempty"`
+	// KeyFile is the key of CertFile.
+	// +optional
+	KeyFile string `json:"keyFile,omitempty"`
+	// CAFile has the authorities that the server's certificate may be from; empty: those of the system.
+	// +optional
+	CAFile string `json:"caFile,omitempty"`
 }
 
 // SetDefaults_ExtenderArgs fills what the user left out (Volcano pkg/scheduler/plugins/extender/extender.go).

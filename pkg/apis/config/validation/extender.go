@@ -18,6 +18,7 @@ func ValidateExtenderArgs(path *field.Path, args *config.ExtenderArgs) error {
 	if err := arguments.WebAddress(args.URLPrefix); err != nil {
 		all = append(all, field.Invalid(path.Child("urlPrefix"), args.URLPrefix, err.Error()))
 	}
+	all = append(all, arguments.ExtenderTLS(path.Child("tlsConfig"), &args.TLSConfig, args.URLPrefix)...)
 	if args.HTTPTimeout.Duration <= 0 {
 		all = append(all, field.Invalid(path.Child("httpTimeout"), args.HTTPTimeout.Duration.String(), "must be more than 0s"))
 	}

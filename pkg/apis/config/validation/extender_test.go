@@ -24,6 +24,8 @@ func TestExtenderArgs(t *testing.T) {
 		"a timeout of 0 is none":            {func(a *config.ExtenderArgs) { a.HTTPTimeout.Duration = 0 }, `args.httpTimeout: Invalid value: "0s": must be more than 0s`},
 		"without verbs it does nothing":     {func(a *config.ExtenderArgs) { a.PredicateVerb = "" }, "args.predicateVerb: Required value: the plugin asks nothing: give at least one verb, or leave it out"},
 		"the greatest score is at least 1":  {func(a *config.ExtenderArgs) { a.MaxScore = 0 }, "args.maxScore: Invalid value: 0: must be from 1 to 1000000"},
+		"a key goes with a certificate":     {func(a *config.ExtenderArgs) { a.TLSConfig.KeyFile = "k" }, "args.tlsConfig.certFile: Required value: it goes with keyFile: name the file with its certificate"},
+		"TLS goes with https":               {func(a *config.ExtenderArgs) { a.URLPrefix, a.TLSConfig.CAFile = "http://x", "c" }, "args.tlsConfig: Forbidden: the extender is asked by plain http: write https into the URL, or leave this out"},
 		"a managed resource without a name": {func(a *config.ExtenderArgs) { a.ManagedResources = []string{"a", ""} }, "args.managedResources[1]: Required value: name a resource, such as nvidia.com/gpu"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,13 +7,21 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
+
+	"k8s.io/client-go/transport"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 )
 
 const (
@@ -25,13 +33,37 @@ const (
 
 // Client asks one extender. It is safe for concurrent use.
 type Client struct {
-	prefix string
-	http   *http.Client
+	prefix  string
+	timeout time.Duration
+	tls     transport.TLSConfig
+
+	mu sync.Mutex
+	// http is nil until the files of the TLS configuration could be read.
+	http *http.Client
 }
 
-// New returns a client of the extender below a URL. A call takes no longer than the timeout, whatever comes back.
-func New(urlPrefix string, timeout time.Duration) *Client {
-	return &Client{prefix: strings.TrimRight(urlPrefix, "/"), http: &http.Client{Timeout: timeout}}
+// New returns a client of the extender at the URL of the arguments. A call takes no longer than their timeout, whatever comes back. Files are read
+// by the first call, and by each after it until that succeeds: one that is missing is a failure of the extender like others.
+func New(args *config.ExtenderArgs) *Client {
+	t := &args.TLSConfig
+	return &Client{
+		prefix: strings.TrimRight(args.URLPrefix, "/"), timeout: args.HTTPTimeout.Duration,
+		tls: transport.TLSConfig{Insecure: t.Insecure, ServerName: t.ServerName, CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile},
+	}
+}
+
+// connection is what calls are made by.
+func (c *Client) connection() (*http.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http == nil {
+		way, err := transport.New(&transport.Config{TLS: c.tls})
+		if err != nil {
+			return nil, fmt.Errorf("using tlsConfig: %w", err)
+		}
+		c.http = &http.Client{Timeout: c.timeout, Transport: way}
+	}
+	return c.http, nil
 }
 
 // URL is where a verb is asked.
@@ -56,7 +88,11 @@ func (c *Client) call(ctx context.Context, verb string, question, answer any) er
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := c.http.Do(request)
+	connection, err := c.connection()
+	if err != nil {
+		return err
+	}
+	response, err := connection.Do(request)
 	if err != nil {
 		return reason(err)
 	}
@@ -89,7 +125,28 @@ func reason(err error) error {
 		return fmt.Errorf("%w: it may have %d bytes", err, most)
 	}
 	if inner := errors.Unwrap(err); inner != nil {
-		return inner
+		err = inner
+	}
+	if hint := advice(err); hint != "" {
+		return fmt.Errorf("%w; %s", err, hint)
 	}
 	return err
+}
+
+// certificateRequired is the alert of a server to which no client certificate, or none of an authority it knows, was shown (RFC 8446, section 6).
+const certificateRequired = tls.AlertError(116)
+
+// advice is what in tlsConfig may help; empty: nothing does.
+func advice(err error) string {
+	var name x509.HostnameError
+	var remote *net.OpError
+	switch {
+	case errors.As(err, &name):
+		return "if it is the right server, write one of its names as tlsConfig.serverName"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return "name a file with its authority's certificate as tlsConfig.caFile"
+	case errors.As(err, &remote) && remote.Err != nil && remote.Err.Error() == certificateRequired.Error():
+		return "name the files of a client certificate as tlsConfig.certFile and tlsConfig.keyFile"
+	}
+	return ""
 }

@@ -12,8 +12,15 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/extender/client"
 )
+
+func at(url string, timeout time.Duration) *client.Client {
+	return client.New(&config.ExtenderArgs{URLPrefix: url, HTTPTimeout: metav1.Duration{Duration: timeout}})
+}
 
 func TestWhatComesOfACall(t *testing.T) {
 	text := func(code int, text string) http.HandlerFunc {
@@ -56,7 +63,7 @@ func TestWhatComesOfACall(t *testing.T) {
 				tc.timeout = time.Minute
 			}
 			var answer struct{ Word string }
-			err := client.New(server.URL+"/v1/", tc.timeout).Call(t.Context(), "verb", map[string]int{"a": 1}, &answer)
+			err := at(server.URL+"/v1/", tc.timeout).Call(t.Context(), "verb", map[string]int{"a": 1}, &answer)
 			if len(tc.wrong) == 0 {
 				if err != nil || answer.Word != "yes" {
 					t.Errorf("got %q and error %v", answer.Word, err)
@@ -81,7 +88,7 @@ func TestWhatComesOfACall(t *testing.T) {
 func TestAnExtenderThatIsDown(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	err := client.New(server.URL, time.Minute).Call(t.Context(), "verb", nil, nil)
+	err := at(server.URL, time.Minute).Call(t.Context(), "verb", nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got error %v", err)
 	}
@@ -94,7 +101,7 @@ func TestWhatIsSent(t *testing.T) {
 		method, path, kind, body = r.Method, r.URL.Path, r.Header.Get("Content-Type"), string(data)
 	}))
 	defer server.Close()
-	if err := client.New(server.URL+"/v1/", time.Minute).Call(t.Context(), "/verb", map[string]int{"a": 1}, nil); err != nil {
+	if err := at(server.URL+"/v1/", time.Minute).Call(t.Context(), "/verb", map[string]int{"a": 1}, nil); err != nil {
 		t.Fatalf("an answer that nobody reads may be empty: %v", err)
 	}
 	if got := strings.Join([]string{method, path, kind, body}, " "); got != `POST /v1/verb application/json {"a":1}` {

@@ -87,7 +87,7 @@ var (
 // New returns a voter that asks until the context ends.
 func New(ctx context.Context, cfg Config) *Voter {
 	v := &Voter{
-		cfg: cfg, client: client.New(cfg.Args.Args.URLPrefix, cfg.Args.Args.HTTPTimeout.Duration),
+		cfg: cfg, client: client.New(&cfg.Args.Args),
 		slots: make(chan struct{}, inFlight), background: ctx, answers: map[any]*answer{},
 	}
 	if cfg.Args.OnSessionOpenVerb != "" && !cfg.Args.Args.Ignorable {
