@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	native "k8s.io/api/scheduling/v1beta1"
@@ -174,12 +176,41 @@ func (e *Env) Members(t *testing.T, name string) []*corev1.Pod {
 
 // AllBound returns a condition for Eventually: so many pods of the gang have nodes.
 func (e *Env) AllBound(t *testing.T, name string, want int) func() string {
+	asks := time.Now()
+	var says string
 	return func() string {
-		if bound, all := e.Bound(t, name); bound != want {
-			return fmt.Sprintf("%d of %d pods of gang %s have nodes, want %d", bound, all, name, want)
+		bound, all := e.Bound(t, name)
+		if bound == want {
+			return ""
 		}
-		return ""
+		// Asked once a second, not at each look.
+		if time.Since(asks) > time.Second {
+			asks, says = time.Now(), e.says(t, name)
+		}
+		return fmt.Sprintf("%d of %d pods of gang %s have nodes, want %d%s", bound, all, name, want, says)
 	}
+}
+
+// says is what the conditions of a gang's PodGroup say, and who is on nodes.
+func (e *Env) says(t *testing.T, name string) string {
+	t.Helper()
+	var says strings.Builder
+	if group, err := e.Volcano.SchedulingV1beta1().PodGroups(Namespace).Get(t.Context(), name, metav1.GetOptions{}); err == nil {
+		for _, c := range group.Status.Conditions {
+			fmt.Fprintf(&says, "; %s is %s since %s: %s: %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.TimeOnly), c.Reason, c.Message)
+		}
+	}
+	pods, err := e.Kube.CoreV1().Pods(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName!="})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		fmt.Fprintf(&says, "; %s/%s is %s on %s", p.Namespace, p.Name, p.Status.Phase, p.Spec.NodeName)
+		if p.DeletionTimestamp != nil {
+			says.WriteString(" and leaves")
+		}
+	}
+	return says.String()
 }
 
 // Waits returns a condition for Eventually: no pod of the gang has a node, and its PodGroup says why.
