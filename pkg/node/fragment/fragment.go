@@ -179,11 +179,17 @@ func (k Kinds) Scarce(gpus map[string]int) Kinds {
 // Lost is what the average pod could not use of what is left on a node, in thousandths of a GPU: all of it where the pod asks for no GPU or does not
 // fit, else the pieces that are too small for it.
 func (k Kinds) Lost(l Left) float64 {
+	lost, _ := k.losses(l)
+	return lost
+}
+
+// losses are what the average pod could not use, and of what it could what would be left over if all that come were like it, since the CPU ends
+// before the GPUs do.
+func (k Kinds) losses(l Left) (lost, stranded float64) {
 	all := l.Sum()
 	if all == 0 {
-		return 0
+		return 0, 0
 	}
-	lost := 0.0
 	for i := range k.groups {
 		g := &k.groups[i]
 		pods := g.sums[len(g.sums)-1]
@@ -195,8 +201,27 @@ func (k Kinds) Lost(l Left) float64 {
 		enough, _ := slices.BinarySearch(g.cpus, l.MilliCPU+1)
 		fit := g.sums[enough]
 		lost += fit*float64(small) + (pods-fit)*float64(all)
+		stranded += g.stranded(l.MilliCPU, all-small, enough)
 	}
-	return lost
+	return lost, stranded
+}
+
+// stranded is what is left over of GPUs by each of the first kinds of a group, those that fit, times how usual these are. Pods are divided as CPU and
+// GPUs are: it is the same whether they come out even.
+func (g *group) stranded(milliCPU int64, gpus, enough int) (sum float64) {
+	each := float64(g.gpus * g.milli)
+	for i := enough - 1; i >= 0; i-- {
+		over := float64(gpus)
+		if g.cpus[i] > 0 {
+			over -= float64(milliCPU) / float64(g.cpus[i]) * each
+		}
+		if g.cpus[i] == 0 || over <= 0 {
+			// For those who ask for less CPU it suffices, too.
+			break
+		}
+		sum += (g.sums[i+1] - g.sums[i]) * over
+	}
+	return sum
 }
 
 // small are the pieces that are too small for pods of a group; false: these get no GPU there, or want none.
@@ -218,9 +243,19 @@ func (g *group) small(l Left) (int, bool) {
 // Levels is how many levels of gain there are. So coarse are they that many nodes are on one: the published figures are worse with the exact gain.
 const Levels = 100
 
+// foresight is how much of a GPU counts as lost when it is about to be left without CPU. This is not part of the published measure, by which a node
+// looks well until the last pod that fits has come. With 0.1 to 0.3 more GPUs are allocated on all of the published lists.
+const foresight = 0.15
+
+// expected is what counts as lost of what is left on a node.
+func (k Kinds) expected(l Left) float64 {
+	lost, stranded := k.losses(l)
+	return lost + foresight*stranded
+}
+
 // Level is how good it is to leave a node so: 0 to 99, 50 where as much is lost as before. Around that a level is 40 thousandths of a GPU that are
 // lost or won; far from it levels get wider, as those of the paper do.
 func (k Kinds) Level(before, after Left) int {
-	gain := k.Lost(before) - k.Lost(after)
+	gain := k.expected(before) - k.expected(after)
 	return min(Levels-1, int(Levels/(1+math.Exp(-gain/Whole))))
 }

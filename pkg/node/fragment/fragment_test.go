@@ -46,6 +46,63 @@ func TestWhatIsLeftIsOfUse(t *testing.T) {
 	}
 }
 
+// TestAheadOfTheLastPod: pods ask for a GPU and four cores, and a node has four GPUs. A pod without GPUs takes four cores. By the published measure it costs
+// nothing, as long as there is CPU for one of the others. It costs something where the CPU did not suffice for all GPUs before.
+func TestAheadOfTheLastPod(t *testing.T) {
+	k := fragment.KindsOf(map[fragment.Demand]float64{{MilliCPU: 4000, GPUs: 1, Milli: 1000}: 1})
+	gpus := []int{1000, 1000, 1000, 1000}
+	level := func(cpu int64) int {
+		before, after := fragment.Left{MilliCPU: cpu, GPUs: gpus}, fragment.Left{MilliCPU: cpu - 4000, GPUs: gpus}
+		if a, b := k.Lost(before), k.Lost(after); a != 0 || b != 0 {
+			t.Errorf("of %d lost are %g, and then %g, want nothing", cpu, a, b)
+		}
+		return k.Level(before, after)
+	}
+	// There is CPU for five of them before, and for four after.
+	if got, want := level(20000), 50; got != want {
+		t.Errorf("level %d with enough CPU, want %d", got, want)
+	}
+	// There is CPU for two of them before, and for one after: a thousand thousandths more have none.
+	if got, want := level(8000), 46; got != want {
+		t.Errorf("level %d with CPU for two, want %d", got, want)
+	}
+}
+
+// TestStrandedIsCountedKindByKind compares with a count that looks at each kind, and at no sums.
+func TestStrandedIsCountedKindByKind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		counts := rapid.MapOf(rapid.Custom(func(t *rapid.T) fragment.Demand {
+			return fragment.Demand{
+				MilliCPU: rapid.Int64Range(0, 12).Draw(t, "cpu"), GPUs: rapid.IntRange(1, 3).Draw(t, "gpus"),
+				Milli: rapid.SampledFrom([]int{250, 500, 1000}).Draw(t, "milli"),
+			}
+		}), rapid.Just(1.)).Draw(t, "counts")
+		left := fragment.Left{
+			MilliCPU: rapid.Int64Range(0, 40).Draw(t, "left"),
+			GPUs:     rapid.SliceOfN(rapid.SampledFrom([]int{0, 250, 400, 750, 1000}), 0, 4).Draw(t, "GPUs"),
+		}
+		k := fragment.KindsOf(counts)
+		want := 0.
+		for d := range counts {
+			large, usable := 0, 0
+			for _, g := range left.GPUs {
+				if g >= d.Milli {
+					large, usable = large+1, usable+g
+				}
+			}
+			if large < d.GPUs || d.MilliCPU > left.MilliCPU || !k.Has(d) {
+				continue
+			}
+			if d.MilliCPU > 0 {
+				want += max(0, float64(usable)-float64(left.MilliCPU)/float64(d.MilliCPU)*float64(d.GPUs*d.Milli)) / float64(k.Len())
+			}
+		}
+		if got := k.Stranded(left); math.Abs(got-want) > 1e-6 {
+			t.Fatalf("stranded %g, want %g", got, want)
+		}
+	})
+}
+
 func TestRareKindsDoNotCount(t *testing.T) {
 	k := fragment.KindsOf(map[fragment.Demand]float64{{MilliCPU: 1, GPUs: 1, Milli: 1000}: 96, {MilliCPU: 2, GPUs: 1, Milli: 1000}: 3, {MilliCPU: 3}: 1})
 	if k.Len() != 1 {
