@@ -216,8 +216,9 @@ func TestAQueueNeverHoldsMoreDevicesThanItMay(t *testing.T) {
 			c.Create(t, job("crowd", "limited", 1, 9, one))
 			env.Eventually(t, patience, c.AllBound(t, "crowd", 4))
 			env.Eventually(t, patience, c.holds(t, "limited", 4))
-			c.Create(t, job("gang", "limited", 3, 3, one))
-			env.Eventually(t, patience, c.Waits(t, "gang", model.QueueFull))
+			gang := job("gang", "limited", 3, 3, one)
+			c.CreateLetIn(t, gang)
+			env.Eventually(t, patience, c.Waits(t, gang.Name, model.QueueFull))
 			env.Eventually(t, patience, c.says(t, "gang", "deviceclass/gpu: 4 held, 3 asked for, limit 4"))
 			// One whose pods are created once it is let in is not.
 			outside := job("outside", "limited", 3, 0, one)

@@ -149,6 +149,19 @@ func (e *Env) Create(t *testing.T, g Gang) {
 	e.CreatePods(t, g.Members()...)
 }
 
+// CreateLetIn creates the gang's PodGroup, waits until it is let in, and creates the pods: what pods ask for that are there before counts.
+func (e *Env) CreateLetIn(t *testing.T, g Gang) {
+	t.Helper()
+	e.CreateGroup(t, g)
+	Eventually(t, time.Minute, func() string {
+		if phase := e.PodGroup(t, g.Name).Status.Phase; phase != volcano.PodGroupInqueue {
+			return fmt.Sprintf("PodGroup %s is %s", g.Name, phase)
+		}
+		return ""
+	})
+	e.CreatePods(t, g.Members()...)
+}
+
 // Delete deletes the gang's PodGroup and pods.
 func (e *Env) Delete(t *testing.T, name string) {
 	t.Helper()
@@ -176,23 +189,29 @@ func (e *Env) Members(t *testing.T, name string) []*corev1.Pod {
 
 // AllBound returns a condition for Eventually: so many pods of the gang have nodes.
 func (e *Env) AllBound(t *testing.T, name string, want int) func() string {
-	asks := time.Now()
-	var says string
+	says := e.says(t, name)
 	return func() string {
 		bound, all := e.Bound(t, name)
 		if bound == want {
 			return ""
 		}
-		// Asked once a second, not at each look.
-		if time.Since(asks) > time.Second {
-			asks, says = time.Now(), e.says(t, name)
-		}
-		return fmt.Sprintf("%d of %d pods of gang %s have nodes, want %d%s", bound, all, name, want, says)
+		return fmt.Sprintf("%d of %d pods of gang %s have nodes, want %d%s", bound, all, name, want, says())
 	}
 }
 
-// says is what the conditions of a gang's PodGroup say, and who is on nodes.
-func (e *Env) says(t *testing.T, name string) string {
+// says tells what the conditions of a gang's PodGroup say, and who is on nodes. Asked again and again it looks once a second.
+func (e *Env) says(t *testing.T, name string) func() string {
+	last := time.Now()
+	var says string
+	return func() string {
+		if time.Since(last) > time.Second {
+			last, says = time.Now(), e.now(t, name)
+		}
+		return says
+	}
+}
+
+func (e *Env) now(t *testing.T, name string) string {
 	t.Helper()
 	var says strings.Builder
 	if group, err := e.Volcano.SchedulingV1beta1().PodGroups(Namespace).Get(t.Context(), name, metav1.GetOptions{}); err == nil {
@@ -215,6 +234,7 @@ func (e *Env) says(t *testing.T, name string) string {
 
 // Waits returns a condition for Eventually: no pod of the gang has a node, and its PodGroup says why.
 func (e *Env) Waits(t *testing.T, name string, reason model.ReasonKind) func() string {
+	says := e.says(t, name)
 	return func() string {
 		if bound, _ := e.Bound(t, name); bound > 0 {
 			return fmt.Sprintf("%d pods of gang %s have nodes, want none", bound, name)
@@ -224,6 +244,6 @@ func (e *Env) Waits(t *testing.T, name string, reason model.ReasonKind) func() s
 				return ""
 			}
 		}
-		return fmt.Sprintf("PodGroup %s has no condition Unschedulable with reason %s", name, reason)
+		return fmt.Sprintf("PodGroup %s has no condition Unschedulable with reason %s%s", name, reason, says())
 	}
 }

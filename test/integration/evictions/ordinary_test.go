@@ -53,8 +53,9 @@ func TestAnOrdinaryPodBreaksNoGang(t *testing.T) {
 			begin: func(s *scene) {
 				s.fill(job("whole", "", 3, 3))
 				s.ordinary("plain", s.node(), "1", "dear", 5)
+				s.holds(map[string]int{"whole": 3, "plain": 1})
 			},
-			want: map[string]int{"whole": 3, "plain": 0},
+			want: map[string]int{"whole": 3, "plain": 0, "taker": 1},
 		},
 		{
 			name: "what a gang has beyond its minimum goes, and no more", class: "urgent", value: 1000, cores: "1",

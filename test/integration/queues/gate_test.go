@@ -65,7 +65,7 @@ func TestTheQueueOpensItsGate(t *testing.T) {
 	e.Create(t, gatedGang("a", 1, nil))
 	e.Create(t, gatedGang("homeless", 2, nowhere))
 	env.Eventually(t, patience, gates(t, e, map[string]string{"a": "1 of 1, 1 placed", "homeless": "2 of 2, 0 placed"}))
-	e.Create(t, gatedGang("b", 3, nil))
+	e.CreateLetIn(t, gatedGang("b", 3, nil))
 	e.Create(t, gatedGang("c", 2, nil))
 	e.Create(t, gatedGang("d", 1, nil))
 	// A core is left, for which those before the last one are too large. Who has no gate may not have what is kept for others.
@@ -74,7 +74,7 @@ func TestTheQueueOpensItsGate(t *testing.T) {
 	}
 	env.Eventually(t, patience, gates(t, e, full))
 	env.Eventually(t, patience, e.Waits(t, "b", model.QueueFull))
-	e.Create(t, env.Gang{Name: "free", Min: 1, Size: 1, CPU: "1", Queue: "limited"})
+	e.CreateLetIn(t, env.Gang{Name: "free", Min: 1, Size: 1, CPU: "1", Queue: "limited"})
 	env.Eventually(t, patience, e.Waits(t, "free", model.QueueFull))
 	stop()
 	stop = e.StartSchedulerWith(t, byCapacity)

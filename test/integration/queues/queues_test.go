@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/retry"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
@@ -242,12 +243,17 @@ func TestABrokenTreeIsLeftOut(t *testing.T) {
 		env.Eventually(t, time.Minute, func() string { return saysWhy(t, e, queue) })
 	}
 	update := func(name string, change func(*volcano.QueueSpec)) {
-		q, err := e.Volcano.SchedulingV1beta1().Queues().Get(t.Context(), name, metav1.GetOptions{})
+		// The scheduler writes the status of queues meanwhile.
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			q, err := e.Volcano.SchedulingV1beta1().Queues().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			change(&q.Spec)
+			_, err = e.Volcano.SchedulingV1beta1().Queues().Update(t.Context(), q, metav1.UpdateOptions{})
+			return err
+		})
 		if err != nil {
-			t.Fatal(err)
-		}
-		change(&q.Spec)
-		if _, err := e.Volcano.SchedulingV1beta1().Queues().Update(t.Context(), q, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
