@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	coschedulingclient "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -43,10 +46,7 @@ func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gang := env.Gang{Name: name, CPU: "1", Pod: func(_ int, p *corev1.Pod) {
-			p.Annotations = nil
-			p.Labels[model.CoschedulingLabel] = name
-		}}
+		gang := env.Gang{Name: name, CPU: "1", Pod: inCoscheduling(name)}
 		for i := range int(least) {
 			e.CreatePods(t, gang.Member(i))
 		}
@@ -65,6 +65,106 @@ func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
 			}
 			return ""
 		})
+	}
+}
+
+// TestAGangThatVolcanosControllerMarkedToo: Volcano's podgroup controller gives pods without a Volcano group a PodGroup with a minimum of one,
+// after they were created. Pods that name a group of scheduler-plugins start with that group all the same.
+func TestAGangThatVolcanosControllerMarkedToo(t *testing.T) {
+	t.Parallel()
+	crds, err := filepath.Abs("../../../manifests/crds-optional")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=64Gi"}, CRDDirs: []string{crds}})
+	e.StartSchedulerWith(t, everyoneIsAdmitted)
+	client, err := coschedulingclient.NewForConfig(e.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 4
+	for name, create := range map[string]func(t *testing.T, name string, pods int){
+		"alone": func(t *testing.T, name string, pods int) {
+			for i := len(e.Members(t, name)); i < pods; i++ {
+				e.CreatePods(t, env.Gang{Name: name, CPU: "1", Pod: inCoscheduling(name)}.Member(i))
+			}
+		},
+		"owned": func(t *testing.T, name string, pods int) { replicate(t, e, name, int32(pods)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := client.SchedulingV1alpha1().PodGroups(env.Namespace).Create(t.Context(), &coscheduling.PodGroup{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coscheduling.PodGroupSpec{MinMember: size},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pods := range []int{size - 1, size} {
+				create(t, name, pods)
+				env.Eventually(t, 30*time.Second, func() string {
+					if there := len(e.Members(t, name)); there != pods {
+						return fmt.Sprintf("there are %d pods of %s, want %d", there, name, pods)
+					}
+					return ""
+				})
+				for _, pod := range e.Members(t, name) {
+					markByVolcano(t, e, pod)
+				}
+				if pods < size {
+					env.Consistently(t, 2*time.Second, e.AllBound(t, name, 0))
+				}
+			}
+			env.Eventually(t, 30*time.Second, e.AllBound(t, name, size))
+		})
+	}
+}
+
+// inCoscheduling returns a change that puts a pod into a group of scheduler-plugins and into no other.
+func inCoscheduling(name string) func(int, *corev1.Pod) {
+	return func(_ int, p *corev1.Pod) {
+		p.Annotations = nil
+		p.Labels[model.CoschedulingLabel] = name
+	}
+}
+
+// replicate makes a ReplicaSet of so many pods in a group of scheduler-plugins, or gives one that there is so many.
+func replicate(t *testing.T, e *env.Env, name string, pods int32) {
+	t.Helper()
+	sets := e.Kube.AppsV1().ReplicaSets(env.Namespace)
+	pod := env.Gang{Name: name, CPU: "1", Pod: inCoscheduling(name)}.Member(0)
+	_, err := sets.Create(t.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: &pods, Selector: &metav1.LabelSelector{MatchLabels: pod.Labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
+		},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		scale := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, pods)
+		_, err = sets.Patch(t.Context(), name, types.MergePatchType, scale, metav1.PatchOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// markByVolcano does to a pod what Volcano's podgroup controller does: it makes a PodGroup named by the UID of the pod's owner, or by its own
+// without one, unless there is one, and names it in the pod's annotation.
+func markByVolcano(t *testing.T, e *env.Env, pod *corev1.Pod) {
+	t.Helper()
+	group := "podgroup-" + string(pod.UID)
+	if len(pod.OwnerReferences) > 0 {
+		group = "podgroup-" + string(pod.OwnerReferences[0].UID)
+	}
+	_, err := e.Volcano.SchedulingV1beta1().PodGroups(env.Namespace).Create(t.Context(), &volcano.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: group}, Spec: volcano.PodGroupSpec{MinMember: 1},
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	mark := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, model.GroupNameAnnotation, group)
+	if _, err := e.Kube.CoreV1().Pods(env.Namespace).Patch(t.Context(), pod.Name, types.MergePatchType, mark, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }
 
