@@ -95,7 +95,7 @@ func (p *Planner) reckon(ctx context.Context, r Request, f *forecast, plan Plan,
 // then both cannot be counted. What the job takes has to be idle now.
 func (p *Planner) Claim(ctx context.Context, r Request, leavers []types.UID) (plan Plan, err error) {
 	lister := p.Framework.SnapshotSharedLister().NodeInfos()
-	r.Followers, r.ended = nil, map[string][]*leaver{}
+	r.Followers, r.Departures, r.ended = nil, nil, map[string][]*leaver{}
 	own := map[string]fwk.NodeInfo{}
 	var nodes []fwk.NodeInfo
 	for _, t := range r.Job.Tasks {
@@ -141,7 +141,7 @@ func (p *Planner) planAt(ctx context.Context, r Request, f *forecast, at time.Ti
 	if len(nodes) == 0 {
 		return Plan{}, nil
 	}
-	r.ended, r.Followers, r.NodesFirst = ended, nil, false
+	r.ended, r.Followers, r.Departures, r.NodesFirst = ended, nil, nil, false
 	r.Budget = func() Budget { return f.budgetBy(at) }
 	domains, refusal := p.domains(r.Job, nodes)
 	if refusal != "" {

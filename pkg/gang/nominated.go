@@ -39,24 +39,30 @@ func (r *Request) rooms(own bool) []Placement {
 	return rooms
 }
 
-// keepRoom puts tasks for which room is kept on their nodes of the overlay: the room is theirs, whatever the priority of who asks for it now.
-func (a *attempt) keepRoom(rooms []Placement) error {
+// keepRoom puts tasks for which room is kept on their nodes of the overlay: the room is theirs, whatever the priority of who asks for it now. What
+// those with departures get from pods that leave is not kept.
+func (a *attempt) keepRoom(rooms []Placement, departures map[model.JobKey]Departure) error {
 	if len(rooms) == 0 {
 		a.planner.infos = nil
 		return nil
 	}
 	a.keeps = true
 	infos := make(map[types.UID]fwk.PodInfo, len(rooms))
+	reduced := a.reduce(rooms, departures)
 	for _, r := range rooms {
 		t := r.Task
 		node := a.overlay.index(r.Node)
 		if node < 0 {
 			continue
 		}
+		pod := t.Pod
+		if less := reduced[t.UID]; less != nil {
+			pod = less
+		}
 		info := a.planner.infos[t.UID]
-		if info == nil || info.GetPod() != t.Pod {
+		if info == nil || info.GetPod() != pod {
 			var err error
-			if info, err = a.planner.NewPodInfo(t.Pod); err != nil {
+			if info, err = a.planner.NewPodInfo(pod); err != nil {
 				return fmt.Errorf("reading pod %s/%s: %w", t.Pod.Namespace, t.Pod.Name, err)
 			}
 		}

@@ -122,7 +122,7 @@ func (p *Planner) attempt(ctx context.Context, r Request, nodes []fwk.NodeInfo) 
 	}()
 	a.settle()
 	if !a.resume() {
-		if err := a.keepRoom(r.rooms(false)); err != nil {
+		if err := a.keepRoom(r.rooms(false), r.Departures); err != nil {
 			return Plan{}, false, err
 		}
 		if err := a.clearEnded(r.ended); err != nil {

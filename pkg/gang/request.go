@@ -64,6 +64,8 @@ type Request struct {
 	NodesFirst bool
 	// Nominated are the tasks, of any job, for which room is kept on a node. That room is nobody else's.
 	Nominated []*model.Task
+	// Departures are what the holders among them wait for.
+	Departures map[model.JobKey]Departure
 	// Followers are other jobs of the queue, of one task each, that are placed along once the job is: in order, until one finds no room.
 	Followers []*model.Job
 

@@ -153,7 +153,7 @@ func (p *Planner) statement(ctx context.Context, s Search, nodes []fwk.NodeInfo,
 		p.start = (p.start + e.scanned) % len(nodes)
 	}()
 	// The room kept for other tasks of this job is taken, too.
-	if err := a.keepRoom(s.rooms(true)); err != nil {
+	if err := a.keepRoom(s.rooms(true), nil); err != nil {
 		return Statement{}, false, err
 	}
 	if err := e.clear(ctx); err != nil {

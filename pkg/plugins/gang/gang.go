@@ -201,7 +201,7 @@ func (pl *Gang) lead(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	logger, job, began := klog.FromContext(ctx), entry.Job, pl.parts.Clock.Now()
 	request := gang.Request{
 		Job: job, Budget: func() gang.Budget { return entry.Budget.Clone() }, NodesFirst: entry.NodesFirst,
-		Nominated: pl.nominated(entry.Passes), Followers: entry.Followers,
+		Nominated: pl.nominated(entry.Passes), Departures: pl.parts.Keeper().Holds.Departures(), Followers: entry.Followers,
 	}
 	if reason, again := pl.parts.Rules.ExternalHold(); reason != (model.Reason{}) {
 		return "", pl.withhold(ctx, state, pod, &Refusal{Request: request, Reason: reason, Again: again})

@@ -135,6 +135,9 @@ func (s Holds) Fill(holder model.JobKey, placements []gang.Placement, before boo
 	}
 }
 
+// Departures are what holders wait for.
+func (s Holds) Departures() map[model.JobKey]gang.Departure { return s.k.waits.departures() }
+
 // KeptFrom are the tasks for which room is kept from a job: all but those for which it is reserved and that are the job's own.
 func (s Holds) KeptFrom(key model.JobKey) []*model.Task {
 	return slices.DeleteFunc(s.k.Kept(), func(t *model.Task) bool { return t.Reserved && t.Job == key })
@@ -202,6 +205,23 @@ func (w *waits) leaversBeside(key model.JobKey) (uids []types.UID) {
 		}
 	}
 	return uids
+}
+
+// departures are what holders wait for.
+func (w *waits) departures() map[model.JobKey]gang.Departure {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all map[model.JobKey]gang.Departure
+	for key, found := range w.of {
+		if !found.held {
+			continue
+		}
+		if all == nil {
+			all = map[model.JobKey]gang.Departure{}
+		}
+		all[key] = gang.Departure{Pods: found.pods, Fillers: found.fillers, Until: found.until}
+	}
+	return all
 }
 
 // put replaces what a job waits for.

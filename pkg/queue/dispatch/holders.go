@@ -151,6 +151,11 @@ func (s *holders) follow(key model.JobKey, job *model.Job) {
 		s.letIn = model.JobKey{}
 		s.expect(s.cfg.Clock.Now())
 	}
+	if key == s.sought && (job == nil || job.Started()) {
+		// There was room for it. The next one is not to wait for the time that it had.
+		s.sought = model.JobKey{}
+		s.expect(s.cfg.Clock.Now())
+	}
 	h := s.of[key]
 	switch {
 	case h == nil || job != nil && job.Counts.Nominated > 0:
@@ -213,12 +218,12 @@ func (s *holders) seeks(job *model.Job) bool {
 	return r != nil && job.Key == s.sought && len(s.of) < r.Holders && !s.hasFrom(job.Queue)
 }
 
-// runtimeClass rounds how long a job runs up to a fourth of a power of two minutes, so that not every job is a lot of its own; 0 when it is not known.
+// runtimeClass rounds how long a job runs up to a fourth of a power of two seconds, so that not every job is a lot of its own; 0 when it is not known.
 func runtimeClass(r model.Runtime) uint8 {
 	if r.Lasts == 0 {
 		return 0
 	}
-	return uint8(1 + max(0, math.Ceil(4*math.Log2(r.Lasts.Minutes())))) //nolint:gosec // a year is 77
+	return uint8(1 + max(0, math.Ceil(4*math.Log2(r.Lasts.Seconds())))) //nolint:gosec // a year is 101
 }
 
 // seek looks for the job that is to hold next, has it have a turn, and returns how long until another may be.

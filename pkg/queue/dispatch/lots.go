@@ -68,7 +68,15 @@ func (s *lots) join(w *waiting) {
 	}
 	s.strict.stir(key.queue)
 	if l := s.backlog.put(w, key); l.stage != ready && !key.guest {
+		s.wait(w, l.reason)
 		s.tell(w, l.reason)
+	}
+}
+
+// wait takes in that a job waits for a reason from now on, be it that its like were refused.
+func (s *lots) wait(w *waiting, reason model.Reason) {
+	if reason.FromNodes || reason.Kind == model.QueueFull {
+		s.refused(w)
 	}
 }
 
@@ -156,9 +164,7 @@ func (s *lots) give(l *lot, reason model.Reason) {
 		return
 	}
 	for _, w := range l.jobs.Items() {
-		if reason.FromNodes || reason.Kind == model.QueueFull {
-			s.refused(w)
-		}
+		s.wait(w, reason)
 		if changed || !w.reported.Same(reason) {
 			s.tell(w, reason)
 		}
