@@ -135,9 +135,22 @@ func (p *Planner) Claim(ctx context.Context, r Request, leavers []types.UID) (pl
 	return plan, err
 }
 
-// planAt plans on the nodes on which there are places by a time, without the pods that have ended by then.
-func (p *Planner) planAt(ctx context.Context, r Request, f *forecast, at time.Time) (plan Plan, err error) {
-	nodes, ended := f.by(at)
+// planAt plans for a time, without the pods that have ended by then: on the nodes that are free last if the job fits there, else on all. What is
+// free before is for those who come after the job.
+func (p *Planner) planAt(ctx context.Context, r Request, f *forecast, at time.Time) (Plan, error) {
+	if !r.Job.Together() {
+		if last := f.last(at); len(last) > 0 {
+			if plan, err := p.planThere(ctx, r, f, last, at); err != nil || len(plan.Placements) > 0 {
+				return plan, err
+			}
+		}
+	}
+	return p.planThere(ctx, r, f, f.nodes, at)
+}
+
+// planThere plans for a time on those of some nodes on which there are places by then.
+func (p *Planner) planThere(ctx context.Context, r Request, f *forecast, among []prospect, at time.Time) (plan Plan, err error) {
+	nodes, ended := f.by(among, at)
 	if len(nodes) == 0 {
 		return Plan{}, nil
 	}
@@ -343,21 +356,16 @@ func demandsOf(job *model.Job) []demand {
 
 // suffices reports whether there are enough places by a time, as far as what pods ask for goes.
 func (f *forecast) suffices(at time.Time) bool {
-	sum := 0
+	places := make([]int, len(f.demands))
 	for i := range f.demands {
 		d := &f.demands[i]
-		places := 0
 		for k := range f.nodes {
-			if places += f.nodes[k].places(i, d.task.Request, d.count, at); places >= d.count {
+			if places[i] = min(d.count, places[i]+f.nodes[k].places(i, d.task.Request, d.count, at)); places[i] == d.count {
 				break
 			}
 		}
-		if places < d.needed {
-			return false
-		}
-		sum += min(places, d.count)
 	}
-	return sum >= f.need && f.affordsBy(at)
+	return f.placed(places) && f.affordsBy(at)
 }
 
 // affordsBy reports whether the job's queue may take all that the job needs at a time.
@@ -391,11 +399,64 @@ func (f *forecast) starts() []time.Time {
 	return starts
 }
 
-// by returns the nodes with places for some task by a time, and their pods that have ended by then.
-func (f *forecast) by(at time.Time) (nodes []fwk.NodeInfo, ended map[string][]*leaver) {
-	ended = map[string][]*leaver{}
+// last are the nodes that are free last of those with places by a time, as many as it takes; none if there is no choice, or somebody only guesses by when
+// pods end: what is free already is surer then.
+func (f *forecast) last(at time.Time) []prospect {
+	type candidate struct {
+		*prospect
+		since int64
+	}
+	var order []candidate
 	for k := range f.nodes {
 		n := &f.nodes[k]
+		ended := n.endedBy(at)
+		if slices.ContainsFunc(ended, func(l *leaver) bool { return !l.Sure }) {
+			return nil
+		}
+		if !slices.ContainsFunc(f.indices(), func(i int) bool { return n.places(i, f.demands[i].task.Request, 1, at) > 0 }) {
+			continue
+		}
+		c := candidate{prospect: n}
+		if len(ended) > 0 {
+			c.since = ended[len(ended)-1].end
+		}
+		order = append(order, c)
+	}
+	slices.SortStableFunc(order, func(a, b candidate) int { return cmp.Compare(b.since, a.since) })
+	sums := make([]int, len(f.demands))
+	for taken, c := range order {
+		if f.placed(sums) {
+			last := make([]prospect, 0, taken)
+			for _, c := range order[:taken] {
+				last = append(last, *c.prospect)
+			}
+			return last
+		}
+		for i := range f.demands {
+			d := &f.demands[i]
+			sums[i] = min(d.count, sums[i]+c.places(i, d.task.Request, d.count, at))
+		}
+	}
+	return nil
+}
+
+// placed reports whether so many places for each demand are enough for the job.
+func (f *forecast) placed(places []int) bool {
+	sum := 0
+	for i := range f.demands {
+		if places[i] < f.demands[i].needed {
+			return false
+		}
+		sum += places[i]
+	}
+	return sum >= f.need
+}
+
+// by returns those of some nodes with places for some task by a time, and their pods that have ended by then.
+func (f *forecast) by(among []prospect, at time.Time) (nodes []fwk.NodeInfo, ended map[string][]*leaver) {
+	ended = map[string][]*leaver{}
+	for k := range among {
+		n := &among[k]
 		if !slices.ContainsFunc(f.indices(), func(i int) bool { return n.places(i, f.demands[i].task.Request, 1, at) > 0 }) {
 			continue
 		}

@@ -345,6 +345,11 @@ func (j *Job) Over() bool {
 // LetIn reports whether the job may have turns as far as its queue is concerned: it was admitted, or has tasks on nodes.
 func (j *Job) LetIn() bool { return j.Admitted || j.Counts.Ready() > j.Counts.ByStatus[Succeeded] }
 
+// Together reports whether members of the job are to be near each other, so that those on nodes decide where others may go.
+func (j *Job) Together() bool {
+	return j.Group != nil && (j.Group.Topology != nil || j.Group.TopologyKey != "") || len(j.SubGroups) > 0
+}
+
 // Ungrouped returns the job with no minimum: each task starts on its own.
 func (j *Job) Ungrouped() *Job {
 	if j.Group == nil || j.Group.MinMember <= 1 && len(j.Group.MinTaskMember) == 0 && len(j.Group.SubGroups) == 0 {

@@ -180,17 +180,12 @@ func keyOf(j *model.Job, exact, alone bool) lotKey {
 	}
 	writeSubGroups(h, j)
 	writeOwn(h, j)
-	if alone || j.Counts.Nominated > 0 || j.Counts.Ready() > 0 && (j.Traits&model.HasPodTerms != 0 || bound(j)) || len(j.SubGroups) > 0 && len(j.Pending) > 1 {
+	if alone || j.Counts.Nominated > 0 || j.Counts.Ready() > 0 && (j.Traits&model.HasPodTerms != 0 || j.Together()) || len(j.SubGroups) > 0 && len(j.Pending) > 1 {
 		h.Write([]byte(j.Key.String()))
 	}
 	key := lotKey{lineKey: lineKey{queue: j.Queue}}
 	h.Sum(key.shape[:0])
 	return key
-}
-
-// bound reports whether members of the job are to be near each other, so that those on nodes decide where others may go.
-func bound(j *model.Job) bool {
-	return j.Group != nil && (j.Group.Topology != nil || j.Group.TopologyKey != "") || len(j.SubGroups) > 0
 }
 
 // writeSubGroups writes what the subgroups of a job need, whose tasks are all alike.

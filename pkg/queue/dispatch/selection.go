@@ -377,5 +377,5 @@ func (s *selection) follower(line *line, w, lead *waiting) *model.Job {
 // single reports whether a job is one pod that asks for something, may go anywhere, and for which no room is kept.
 func single(job *model.Job) bool {
 	return job.Counts.Total() == 1 && job.Counts.Placeable() == 1 && job.Counts.Nominated == 0 && job.Requirement().Tasks == 1 &&
-		!bound(job)
+		!job.Together()
 }
