@@ -91,11 +91,10 @@ func (p *Planner) reckon(ctx context.Context, r Request, f *forecast, plan Plan,
 	return a, nil
 }
 
-// Claim plans a job on the nodes on which room is reserved for it, beside what is reserved there for others once their leavers have ended: until
+// Claim plans a job on the nodes on which room is reserved for it, beside what is reserved there for others once what they wait for has left: until
 // then both cannot be counted. What the job takes has to be idle now.
-func (p *Planner) Claim(ctx context.Context, r Request, leavers []types.UID) (plan Plan, err error) {
+func (p *Planner) Claim(ctx context.Context, r Request) (plan Plan, err error) {
 	lister := p.Framework.SnapshotSharedLister().NodeInfos()
-	r.Followers, r.Departures, r.ended = nil, nil, map[string][]*leaver{}
 	own := map[string]fwk.NodeInfo{}
 	var nodes []fwk.NodeInfo
 	for _, t := range r.Job.Tasks {
@@ -110,13 +109,13 @@ func (p *Planner) Claim(ctx context.Context, r Request, leavers []types.UID) (pl
 	if len(nodes) == 0 {
 		return Plan{}, nil
 	}
-	for name, info := range own {
-		for _, uid := range leavers {
-			if pod := podOn(info, uid); pod != nil {
-				r.ended[name] = append(r.ended[name], &leaver{pod: pod, node: name})
-			}
+	r.ended = map[string][]*leaver{}
+	for uid, name := range leavingBeside(r.Departures, r.Job.Key) {
+		if pod := podOn(own[name], uid); pod != nil {
+			r.ended[name] = append(r.ended[name], &leaver{pod: pod, node: name})
 		}
 	}
+	r.Followers, r.Departures = nil, nil
 	err = p.apart(func() error {
 		plan, err = p.planOn(ctx, r, newGround(nodes))
 		return err

@@ -34,6 +34,17 @@ func (d *Departure) from(leave func(uid types.UID, node string)) {
 	}
 }
 
+// leavingBeside are the pods that other holders than a job wait for, with their nodes.
+func leavingBeside(departures map[model.JobKey]Departure, job model.JobKey) map[types.UID]string {
+	all := map[types.UID]string{}
+	for key, d := range departures {
+		if key != job {
+			d.from(func(uid types.UID, node string) { all[uid] = node })
+		}
+	}
+	return all
+}
+
 // Room that is reserved on a node, and the pods that are to leave it, are never held at the same time. Of what is idle only that is kept which the
 // holder does not get from them:
 //

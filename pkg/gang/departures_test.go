@@ -121,6 +121,21 @@ func TestWhatLeaversGiveAHolderIsNotKeptBesides(t *testing.T) {
 	}
 }
 
+// TestAClaimBesideTwoThatWaitForTheSamePod: a holder starts on its node, where two others wait for one pod that both need gone.
+func TestAClaimBesideTwoThatWaitForTheSamePod(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, nodeShapes{{count: 1, cpu: "8", memory: "64Gi"}}, running(6))
+	r := asking(nil)
+	for _, name := range []string{"one", "other", "claims"} {
+		w.reserveOn(&r, w.job(gangOf(name, 2, 2, "1")), "node-0", 10, []string{"p0"}, nil)
+	}
+	r.Job, r.Nominated = w.state.Job(model.JobKey{Source: model.FromVolcano, Namespace: "default", Name: "claims"}), w.state.Nominated()
+	plan, err := w.planner.Claim(t.Context(), r)
+	if err != nil || len(plan.Placements) != 2 {
+		t.Errorf("%d of 2 tasks are placed: %v", len(plan.Placements), err)
+	}
+}
+
 // TestWhoFitsBesideHoldersIsLetThrough: a pod gets a node with random pods and holders if it fits beside those that are there now, and beside the
 // holders each time that the leavers of another one have left; and only then.
 func TestWhoFitsBesideHoldersIsLetThrough(t *testing.T) {

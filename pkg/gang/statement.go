@@ -332,6 +332,9 @@ func (e *evictor) clear(ctx context.Context) error {
 }
 
 func podOn(info fwk.NodeInfo, uid types.UID) fwk.PodInfo {
+	if info == nil {
+		return nil
+	}
 	for _, p := range info.GetPods() {
 		if p.GetPod().UID == uid {
 			return p

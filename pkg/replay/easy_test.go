@@ -4,7 +4,6 @@
 package replay_test
 
 import (
-	"flag"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,8 +14,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 	"github.com/caldera-scheduler/caldera/pkg/replay/yardstick"
 )
-
-var streams = flag.Int("streams", 20, "how many random streams are played beside EASY")
 
 // eager is tiers in which room is reserved at once for the oldest job that does not fit, as EASY backfill does.
 const eager = `actions: "allocate, backfill"
@@ -48,7 +45,7 @@ func arrivals(seed int, of func(random *rand.Rand) (workers, gpus int)) []trace.
 func TestStartsAreThoseOfEASY(t *testing.T) {
 	t.Parallel()
 	config := configured(t, eager)
-	for seed := range *streams {
+	for seed := range *replay.Streams {
 		size := 4 + seed%5
 		tr := &trace.Trace{Nodes: nodes(1, size), Jobs: arrivals(seed, func(random *rand.Rand) (workers, gpus int) { return 1, 1 + random.IntN(size) })}
 		want, err := run(t, tr, replay.Options{Rule: yardstick.Named("easy")})
@@ -67,7 +64,7 @@ func TestGangsStartAsByEASYOnNodesThatStay(t *testing.T) {
 	t.Parallel()
 	config := configured(t, eager)
 	equal := 0
-	for seed := range *streams {
+	for seed := range *replay.Streams {
 		count := 3 + seed%5
 		tr := &trace.Trace{Nodes: nodes(count, 1), Jobs: arrivals(seed, func(random *rand.Rand) (workers, gpus int) { return 1 + random.IntN(count), 1 })}
 		easy, err := run(t, tr, replay.Options{Rule: yardstick.Named("easy")})
@@ -84,7 +81,7 @@ func TestGangsStartAsByEASYOnNodesThatStay(t *testing.T) {
 			equal++
 		}
 	}
-	t.Logf("%d of %d streams start as by EASY itself", equal, *streams)
+	t.Logf("%d of %d streams start as by EASY itself", equal, *replay.Streams)
 }
 
 func starts(times [][3]int) []int {

@@ -4,13 +4,14 @@
 package replay_test
 
 import (
-	"cmp"
+	stdcmp "cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"pgregory.net/rapid"
 
@@ -124,7 +125,7 @@ func limiting(arguments string) string {
 
 // inOrder numbers the jobs of a trace by when they come.
 func inOrder(tr *trace.Trace) *trace.Trace {
-	slices.SortStableFunc(tr.Jobs, func(a, b trace.Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	slices.SortStableFunc(tr.Jobs, func(a, b trace.Job) int { return stdcmp.Compare(a.Submit, b.Submit) })
 	for i := range tr.Jobs {
 		tr.Jobs[i].ID = i
 	}
@@ -201,6 +202,31 @@ func reservations(t *testing.T) map[string]float64 {
 	return counts
 }
 
+// crowd is 20 random jobs on a few nodes with so many GPUs each. By proportion what queues are due shrinks as others ask for something, so that there are
+// several of them only where they are limited.
+func crowd(random *rand.Rand, limited bool) (tr *trace.Trace, size int) {
+	tr = &trace.Trace{Nodes: nodes(2+random.IntN(4), 1+random.IntN(4))}
+	size = tr.Nodes[0].GPUs
+	queues := []trace.Queue{{Nodes: len(tr.Nodes)}}
+	if limited {
+		queues = []trace.Queue{{Name: "a"}, {Name: "b"}, {Name: "c"}}[:1+random.IntN(3)]
+		for i := range queues {
+			queues[i].Nodes = 1 + random.IntN(len(tr.Nodes))
+		}
+		tr.Queues = queues
+	}
+	comes := 0
+	for i := range 20 {
+		comes += random.IntN(4)
+		workers, of := 1, queues[random.IntN(len(queues))]
+		if random.IntN(5) == 0 {
+			workers = 1 + random.IntN(of.Nodes)
+		}
+		tr.Jobs = append(tr.Jobs, job(i, comes, 1+random.IntN(40), workers, 1+random.IntN(size), of.Name))
+	}
+	return tr, size
+}
+
 // TestHoldersStartByTheirBound plays random jobs that are stopped when their time is over. Whoever was told by when it would start does by then,
 // and all jobs start.
 func TestHoldersStartByTheirBound(t *testing.T) {
@@ -214,26 +240,7 @@ func TestHoldersStartByTheirBound(t *testing.T) {
 		}
 		text := conf(fmt.Sprintf("reservation.after: %ds, reservation.holders: %d, reservation.backfillWithin: %ds",
 			random.IntN(300), 1+random.IntN(3), random.IntN(400)))
-		tr := &trace.Trace{Nodes: nodes(2+random.IntN(4), 1+random.IntN(4))}
-		size := tr.Nodes[0].GPUs
-		// By proportion what queues are due shrinks as others ask for something. Here it does not.
-		queues := []trace.Queue{{Nodes: len(tr.Nodes)}}
-		if strings.Contains(text, "capacity") {
-			queues = []trace.Queue{{Name: "a"}, {Name: "b"}, {Name: "c"}}[:1+random.IntN(3)]
-			for i := range queues {
-				queues[i].Nodes = 1 + random.IntN(len(tr.Nodes))
-			}
-			tr.Queues = queues
-		}
-		comes := 0
-		for i := range 20 {
-			comes += random.IntN(4)
-			workers, of := 1, queues[random.IntN(len(queues))]
-			if random.IntN(5) == 0 {
-				workers = 1 + random.IntN(of.Nodes)
-			}
-			tr.Jobs = append(tr.Jobs, job(i, comes, 1+random.IntN(40), workers, 1+random.IntN(size), of.Name))
-		}
+		tr, size := crowd(random, strings.Contains(text, "capacity"))
 		before := reservations(t)["late"]
 		h, err := run(t, tr, replay.Options{Config: configured(t, text), Ends: trace.Enforced, Partitioned: len(tr.Queues) > 0})
 		check(t, err)
@@ -250,5 +257,33 @@ func TestHoldersStartByTheirBound(t *testing.T) {
 	t.Logf("%v", counts)
 	if counts["kept"] == 0 {
 		t.Errorf("no room was reserved and used: %v", counts)
+	}
+}
+
+// TestPatienceWithoutEndChangesNothing: where no job ever waits for long enough, all start as if the plugin were not there. Where it is known how long
+// jobs run, more of them are looked at by themselves, which may take longer than a tick.
+func TestPatienceWithoutEndChangesNothing(t *testing.T) {
+	t.Parallel()
+	for seed := range *replay.Streams {
+		random := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // it is to be the same each time
+		conf := reserving
+		if seed%2 == 0 {
+			conf = limiting
+		}
+		with := conf("reservation.after: 720h")
+		without := strings.Replace(with, ", {name: reservation, arguments: {reservation.after: 720h}}", "", 1)
+		if without == with {
+			t.Fatal("the tiers have no plugin to leave out")
+		}
+		tr, _ := crowd(random, seed%2 == 0)
+		var played [][][3]int
+		for _, text := range []string{without, with} {
+			h, err := run(t, tr, replay.Options{Config: configured(t, text), Partitioned: len(tr.Queues) > 0})
+			check(t, err)
+			played = append(played, ticks(h))
+		}
+		if diff := cmp.Diff(played[0], played[1]); diff != "" {
+			t.Fatalf("stream %d: jobs come, start and end (-without,+with)\n%s", seed, diff)
+		}
 	}
 }

@@ -29,7 +29,7 @@ func (pl *Gang) plan(ctx context.Context, r gang.Request) (gang.Plan, error) {
 		return plan, err
 	}
 	r.Nominated = pl.parts.Keeper().Holds.KeptFrom(r.Job.Key)
-	claimed, err := pl.planner.Claim(ctx, r, pl.parts.Keeper().Holds.LeaversBeside(r.Job.Key))
+	claimed, err := pl.planner.Claim(ctx, r)
 	if err != nil || len(claimed.Placements) == 0 {
 		return plan, err
 	}

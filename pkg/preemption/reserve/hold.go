@@ -143,9 +143,6 @@ func (s Holds) KeptFrom(key model.JobKey) []*model.Task {
 	return slices.DeleteFunc(s.k.Kept(), func(t *model.Task) bool { return t.Reserved && t.Job == key })
 }
 
-// LeaversBeside are the pods that other holders than a job wait for.
-func (s Holds) LeaversBeside(key model.JobKey) []types.UID { return s.k.waits.leaversBeside(key) }
-
 // Outlook tells when pods are expected to end. A job does not wait for its own.
 func (s Holds) Outlook(except model.JobKey, declared bool) gang.Outlook {
 	now, snapshot := s.k.clock.Now(), s.k.state.Snapshot()
@@ -193,18 +190,6 @@ func (s Holds) inTheWay(w wait) (left int, until time.Time) {
 		}
 	}
 	return left, w.until
-}
-
-// leaversBeside are the pods that other holders than a job wait for.
-func (w *waits) leaversBeside(key model.JobKey) (uids []types.UID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for other, found := range w.of {
-		if found.held && other != key {
-			uids = slices.AppendSeq(slices.AppendSeq(uids, maps.Keys(found.pods)), maps.Keys(found.fillers))
-		}
-	}
-	return uids
 }
 
 // departures are what holders wait for.
