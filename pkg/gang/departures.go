@@ -18,11 +18,12 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// Departure is what a holder waits for, a job for which room is reserved (model.Task.Reserved): pods by UID, with the nodes that they are on, and
-// others that use its room until then. They are expected to have left by a time.
+// Departure is what a holder waits for: a job for which room is reserved (model.Task.Reserved).
 type Departure struct {
+	// Pods are the leavers, Fillers those that use the room meanwhile. Both are by UID, with the nodes that they are on.
 	Pods, Fillers map[types.UID]string
-	Until         time.Time
+	// Until is when all of them are expected to be gone.
+	Until time.Time
 }
 
 // from calls leave with each of the pods and its node.
@@ -52,7 +53,7 @@ func leavingBeside(departures map[model.JobKey]Departure, job model.JobKey) map[
 //
 // So whoever fits beside the pods that are there now, and beside the holders once those pods have left, is not refused.
 
-// pledge is what is reserved on one node for a holder, and who is to leave it first.
+// pledge is the room of one holder on one node. The pods that are leaving go before it starts.
 type pledge struct {
 	job     model.JobKey
 	until   time.Time
@@ -104,8 +105,8 @@ func byAmounts(t *model.Task) bool {
 // cards is how the names of resources begin that are parts of cards.
 const cards = "volcano.sh/"
 
-// kept is how much of what is idle on a node is kept for the pledges.
-func kept(pledges []*pledge, node fwk.NodeInfo) resource.Vector {
+// keptFor is how much of what is idle on a node is kept for the pledges.
+func keptFor(pledges []*pledge, node fwk.NodeInfo) resource.Vector {
 	var sum, most resource.Vector
 	seen := map[types.UID]bool{}
 	for _, p := range pledges {
@@ -139,12 +140,17 @@ func reduced(pledges []*pledge, left resource.Vector) map[types.UID]*corev1.Pod 
 	return pods
 }
 
-// standingFor is a pod as another one that asks for other amounts. It keeps its ports.
+// standingFor is a copy of a pod that asks for other amounts. It has the same ports: also those of sidecars, which are init containers.
 func standingFor(pod *corev1.Pod, amounts resource.Vector) *corev1.Pod {
 	other := *pod
 	var ports []corev1.ContainerPort
 	for i := range pod.Spec.Containers {
 		ports = append(ports, pod.Spec.Containers[i].Ports...)
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			ports = append(ports, c.Ports...)
+		}
 	}
 	other.Spec.Containers = []corev1.Container{{Name: "kept", Ports: ports, Resources: corev1.ResourceRequirements{Requests: amounts.List()}}}
 	other.Spec.InitContainers, other.Spec.Overhead, other.Spec.Resources = nil, nil, nil
@@ -156,7 +162,7 @@ func (a *attempt) reduce(rooms []Placement, departures map[model.JobKey]Departur
 	pods := map[types.UID]*corev1.Pod{}
 	for node, list := range pledges(rooms, departures) {
 		if i := a.overlay.index(node); i >= 0 {
-			maps.Copy(pods, reduced(list, kept(list, a.overlay.at(i))))
+			maps.Copy(pods, reduced(list, keptFor(list, a.overlay.at(i))))
 		}
 	}
 	return pods

@@ -69,6 +69,11 @@ func TestWhatLeaversGiveAHolderIsNotKeptBesides(t *testing.T) {
 			}},
 		}}
 	}
+	sidecarOnPort := func(i int, p *corev1.Pod) {
+		onPort(80)(i, p)
+		sidecar := corev1.Container{Name: "sidecar", Image: "none", RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Ports: p.Spec.Containers[0].Ports}
+		p.Spec.Containers[0].Ports, p.Spec.InitContainers = nil, []corev1.Container{sidecar}
+	}
 	for name, c := range map[string]struct {
 		running          []int
 		leavers, fillers []string
@@ -93,6 +98,7 @@ func TestWhatLeaversGiveAHolderIsNotKeptBesides(t *testing.T) {
 		"terms about pods: all is kept":                 {running: []int{4}, leavers: []string{"p0"}, each: "2", change: apart, asks: "1"},
 		"cores of a NUMA node may be, too: all is kept": {running: []int{4}, leavers: []string{"p0"}, each: "2", change: onOneNUMANode, asks: "1"},
 		"ports are kept from who comes, whoever leaves": {running: []int{4}, leavers: []string{"p0"}, each: "2", change: onPort(80), asks: "1", port: 80},
+		"so are those of a sidecar":                     {running: []int{4}, leavers: []string{"p0"}, each: "2", change: sidecarOnPort, asks: "1", port: 80},
 		"other ports are not":                           {running: []int{4}, leavers: []string{"p0"}, each: "2", change: onPort(80), asks: "1", port: 81, fits: true},
 	} {
 		t.Run(name, func(t *testing.T) {

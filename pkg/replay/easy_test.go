@@ -98,10 +98,9 @@ type twin struct {
 	moves bool
 	// until is when each node is free.
 	until []int
-	// head is the job for which nodes are reserved, -1 for none. It starts at a time.
-	head     int
-	starts   int
-	reserved []int
+	// head is the job for which nodes are reserved, -1 for none. It needs so many, and starts at a time.
+	head, needs, starts int
+	reserved            []int
 }
 
 // play returns when the jobs of a trace start, in ticks.
@@ -116,11 +115,11 @@ func (w *twin) play(tr *trace.Trace) []int {
 		}
 		waiting = slices.DeleteFunc(waiting, func(id int) bool {
 			workers, lasts := tr.Jobs[id].Workers, int(tr.Jobs[id].Duration/replay.DefaultTick)
-			idle := w.idle(id, now, now+lasts, func(head int) int { return tr.Jobs[head].Workers })
+			idle := w.idle(id, now, now+lasts)
 			if len(idle) < workers {
 				if w.head < 0 {
-					w.head = id
-					w.reserve(workers, now)
+					w.head, w.needs = id, workers
+					w.reserve(now)
 				}
 				return false
 			}
@@ -138,9 +137,9 @@ func (w *twin) play(tr *trace.Trace) []int {
 }
 
 // idle are the nodes that a job may have now if it ends at a time.
-func (w *twin) idle(id, now, ends int, workers func(int) int) []int {
+func (w *twin) idle(id, now, ends int) []int {
 	if w.moves && w.head >= 0 {
-		w.reserve(workers(w.head), now)
+		w.reserve(now)
 	}
 	var nodes []int
 	for n, until := range w.until {
@@ -164,16 +163,16 @@ func place(list []int, n int) int {
 	return 1
 }
 
-// reserve reserves so many nodes: of those that are free by the time by which enough are, those that are free last.
-func (w *twin) reserve(workers, now int) {
+// reserve finds the earliest time by which enough nodes are free. Of the nodes that are free by then it reserves those that are free last.
+func (w *twin) reserve(now int) {
 	order := make([]int, len(w.until))
 	for n := range order {
 		// Those that are idle are free since the same time.
 		order[n], w.until[n] = n, max(w.until[n], now)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return w.until[a] - w.until[b] })
-	w.starts = w.until[order[workers-1]]
+	w.starts = w.until[order[w.needs-1]]
 	order = slices.DeleteFunc(order, func(n int) bool { return w.until[n] > w.starts })
 	slices.SortStableFunc(order, func(a, b int) int { return w.until[b] - w.until[a] })
-	w.reserved = order[:workers]
+	w.reserved = order[:w.needs]
 }

@@ -37,6 +37,9 @@ func (w *attended) decide(now time.Duration) (whole, evicted []*actor, err error
 	}
 	for key, d := range w.box.Core.Evictions.Holds.Departures() {
 		a := holders[key]
+		if a == nil {
+			return nil, nil, fmt.Errorf("holder %s has no pods for which room is reserved", key)
+		}
 		if _, known := w.inTheWay[a]; known {
 			continue
 		}

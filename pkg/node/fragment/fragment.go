@@ -183,8 +183,8 @@ func (k Kinds) Lost(l Left) float64 {
 	return lost
 }
 
-// losses are two parts of what is left. Lost is what the average pod could not use. Stranded it could use, but there would be no CPU for it if all
-// pods that come were like that one.
+// losses are two parts of what is left on a node. Lost is what the average pod could not use. Stranded are GPUs that it could use now: they will have
+// no CPU if only such pods come.
 func (k Kinds) losses(l Left) (lost, stranded float64) {
 	all := l.Sum()
 	if all == 0 {

@@ -29,16 +29,7 @@ import (
 // TestPodGroupsOfSchedulerPluginsAreGangs starts pods that name their group by scheduler-plugins' label.
 func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
 	t.Parallel()
-	crds, err := filepath.Abs("../../../manifests/crds-optional")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=64Gi"}, CRDDirs: []string{crds}})
-	e.StartSchedulerWith(t, everyoneIsAdmitted)
-	client, err := coschedulingclient.NewForConfig(e.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, client := withCoscheduling(t, 4)
 	for name, least := range map[string]int32{"fits": 4, "toobig": 5} {
 		_, err := client.SchedulingV1alpha1().PodGroups(env.Namespace).Create(t.Context(), &coscheduling.PodGroup{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coscheduling.PodGroupSpec{MinMember: least},
@@ -72,16 +63,7 @@ func TestPodGroupsOfSchedulerPluginsAreGangs(t *testing.T) {
 // after they were created. Pods that name a group of scheduler-plugins start with that group all the same.
 func TestAGangThatVolcanosControllerMarkedToo(t *testing.T) {
 	t.Parallel()
-	crds, err := filepath.Abs("../../../manifests/crds-optional")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=64Gi"}, CRDDirs: []string{crds}})
-	e.StartSchedulerWith(t, everyoneIsAdmitted)
-	client, err := coschedulingclient.NewForConfig(e.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, client := withCoscheduling(t, 8)
 	const size = 4
 	for name, create := range map[string]func(t *testing.T, name string, pods int){
 		"alone": func(t *testing.T, name string, pods int) {
@@ -117,6 +99,22 @@ func TestAGangThatVolcanosControllerMarkedToo(t *testing.T) {
 			env.Eventually(t, 30*time.Second, e.AllBound(t, name, size))
 		})
 	}
+}
+
+// withCoscheduling starts a cluster of one node with so many cores that serves scheduler-plugins' PodGroups, and a scheduler.
+func withCoscheduling(t *testing.T, cores int) (*env.Env, coschedulingclient.Interface) {
+	t.Helper()
+	crds, err := filepath.Abs("../../../manifests/crds-optional")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{fmt.Sprintf("cpu=%d,memory=64Gi", cores)}, CRDDirs: []string{crds}})
+	e.StartSchedulerWith(t, everyoneIsAdmitted)
+	client, err := coschedulingclient.NewForConfig(e.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, client
 }
 
 // inCoscheduling returns a change that puts a pod into a group of scheduler-plugins and into no other.
