@@ -95,6 +95,23 @@ func TestAHeldDispatcherBeginsATurnAStep(t *testing.T) {
 	})
 }
 
+// TestAStepBeginsOneTurnThoughItIsOverAtOnce: the scheduling loop may run a turn to its end before whoever began it is heard of again.
+func TestAStepBeginsOneTurnThoughItIsOverAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newHeldFixture(t)
+		d.submit("old", 1, 2, "1")
+		d.submit("young", 1, 1, "1")
+		d.overtake = func() {
+			d.plan("old-0")
+			d.place("old-0")
+		}
+		d.Step()
+		d.want("old-0")
+		d.Step()
+		d.want("young-0")
+	})
+}
+
 func TestARefusedJobIsParkedUntilSomethingHelps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t)

@@ -28,7 +28,8 @@ func (d *Dispatcher) advance(step bool) time.Duration {
 	return 0
 }
 
-// advanceOnce reports, too, whether it has to be called again at once: the turn that it began is over, or jobs were let in.
+// advanceOnce reports, too, whether it has to be called again at once: jobs were let in, or the turn that it began is over. A step begins one turn
+// at most: this one may be over because its pods have nodes by now, and somebody wants them bound before the next.
 func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 	d.mu.Lock()
 	var activate []*corev1.Pod
@@ -63,7 +64,7 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.outbox.told()
-	return wake, entered || began && d.turn == nil
+	return wake, entered || began && d.turn == nil && !d.stepped
 }
 
 // tellNow tells what was decided while a turn is on. The lock is not held.

@@ -13,7 +13,7 @@ func (d *Dispatcher) Hold() {
 	d.stepped = true
 }
 
-// Step has a dispatcher that is held take in what happened, and begin the next turn if none is on.
+// Step has a dispatcher that is held take in what happened, and begin the next turn if none is on: one at most.
 func (d *Dispatcher) Step() { d.advance(true) }
 
 // Quiet reports whether the dispatcher runs and waits: no turn is on, all that happened is taken in, and what was decided is
