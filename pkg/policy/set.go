@@ -361,12 +361,13 @@ func (s *Set) AdmitGuest(w World, j *Ranked) model.Reason {
 }
 
 // RoomBeside reports whether what is idle, all nodes together, covers a job's claim besides what was promised to jobs that are not
-// stalled.
-func (s *Set) RoomBeside(w World, j *Ranked) bool {
+// stalled, and what is kept of it for others.
+func (s *Set) RoomBeside(w World, j *Ranked, kept resource.Vector) bool {
 	all := resource.Limit{Amounts: s.book.Cluster().Portion(), Unnamed: resource.OnlyDevices}
 	taken := w.Used.Clone()
 	taken.Add(s.book.Inqueue())
 	taken.Sub(s.book.Stalled())
+	taken.Add(kept)
 	return len(all.Refuses(j.Claim(), taken)) == 0
 }
 

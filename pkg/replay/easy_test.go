@@ -25,6 +25,16 @@ tiers:
 - plugins: [{name: predicates}, {name: nodeorder}, {name: binpack, arguments: {binpack.resources: nvidia.com/gpu}}]
 `
 
+// admitted are these tiers with admission. What is let in is bounded by what the cluster has, and most of that may be promised to who holds.
+const admitted = `actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - {name: priority}
+  - {name: gang}
+  - {name: reservation, arguments: {reservation.after: 0s, reservation.backfillWithin: 0s, reservation.giveUpAfter: 0s}}
+- plugins: [{name: overcommit}, {name: predicates}, {name: proportion}, {name: nodeorder}, {name: binpack, arguments: {binpack.resources: nvidia.com/gpu}}]
+`
+
 // lasting are how many ticks jobs run for. No two are rounded to the same, when it is asked who else may pass once one may not.
 var lasting = []int{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20}
 
@@ -55,6 +65,29 @@ func TestStartsAreThoseOfEASY(t *testing.T) {
 		if diff := cmp.Diff(ticks(want), ticks(got)); diff != "" {
 			t.Fatalf("stream %d: jobs come, start and end (-easy,+scheduler)\n%s", seed, diff)
 		}
+	}
+}
+
+// TestAdmissionKeepsNobodyFromBackfill plays them with admission. What a holder was promised would keep all others out if it counted, since the cluster has no
+// more. Who is let in as a guest comes after all others, so that some start in another order than by EASY.
+func TestAdmissionKeepsNobodyFromBackfill(t *testing.T) {
+	t.Parallel()
+	config := configured(t, admitted)
+	byEASY, waited := 0, 0
+	for seed := range *replay.Streams {
+		size := 4 + seed%5
+		tr := &trace.Trace{Nodes: nodes(1, size), Jobs: arrivals(seed, func(random *rand.Rand) (workers, gpus int) { return 1, 1 + random.IntN(size) })}
+		want, err := run(t, tr, replay.Options{Rule: yardstick.Named("easy")})
+		check(t, err)
+		got, err := run(t, tr, replay.Options{Config: config, Ends: trace.Enforced})
+		check(t, err)
+		for i, at := range ticks(want) {
+			byEASY, waited = byEASY+at[1]-at[0], waited+ticks(got)[i][1]-at[0]
+		}
+	}
+	t.Logf("jobs wait for %d ticks in sum, by EASY for %d", waited, byEASY)
+	if 20*waited > 21*byEASY {
+		t.Errorf("jobs wait for %d ticks in sum, want a twentieth more than the %d of EASY at most", waited, byEASY)
 	}
 }
 

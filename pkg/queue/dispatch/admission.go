@@ -11,6 +11,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/heap"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
 // afterTimeout is how long a job rests that gave its admission back because its pods did not come.
@@ -58,7 +59,9 @@ type admissions struct {
 	outbox *outbox
 	lots   *lots
 	// blocked says what keeps a job from having turns, or from being let into its queue, at all.
-	blocked  func(job *model.Job, admitted bool) model.Reason
+	blocked func(job *model.Job, admitted bool) model.Reason
+	// keptIdle is what is kept of idle room for holders, all nodes together.
+	keptIdle func() resource.Vector
 	applying map[applicantKey]*applicants
 	// asked: some have not been voted on. Unbarred: fewer promises keep those out that have been.
 	asked, unbarred bool

@@ -273,6 +273,7 @@ func (d *Dispatcher) Planned(lead types.UID, pods []*corev1.Pod, nodes []string,
 			d.urgent[pod.UID] = true
 		}
 	}
+	d.waits.holders.passed(d.waits.jobs[t.job], d.waits.job(t.job), pods)
 	received := d.waits.admissions.receive(d.waits.jobs[t.job])
 	d.checkMembers(slices.Collect(maps.Keys(t.members)))
 	ended := d.turn == nil

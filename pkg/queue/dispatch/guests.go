@@ -114,7 +114,7 @@ func (s *admissions) hosts(world policy.World, w *waiting) bool {
 // trusted reports whether a job without pods is let in though it cannot be planned. What it is promised counts, so that no more are let in
 // at once than there is room for.
 func (s *admissions) trusted(world policy.World, w *waiting) bool {
-	return w.job.Counts.Total() == 0 && s.hosts(world, w) && s.cfg.Policies.RoomBeside(world, w.job)
+	return w.job.Counts.Total() == 0 && s.hosts(world, w) && s.cfg.Policies.RoomBeside(world, w.job, s.keptIdle())
 }
 
 // inviteAll lets applicants have turns as guests, or no longer.

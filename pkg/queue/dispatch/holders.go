@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -68,9 +69,9 @@ type holder struct {
 	since time.Time
 	// first is by when it was first told that it would start, if that was a bound; looked is when it last had a turn.
 	first, looked time.Time
-	// need is what the holder takes of its queue, leavers are the pods of the queue that give back to it by then.
+	// need is what the holder takes. Leavers are the pods that give back by then, those in the way and those that pass, and whether its queue has that.
 	need    resource.Vector
-	leavers []types.UID
+	leavers map[types.UID]bool
 	// original are the pods that were in its way when it became a holder.
 	original []types.UID
 }
@@ -374,6 +375,22 @@ func (s *holders) passes(w *waiting, job *model.Job) []Pass {
 	return passes
 }
 
+// passed takes in that pods of a turn get nodes. Those that may use the room of a holder give back what they take before it starts.
+func (s *holders) passed(w *waiting, job *model.Job, pods []*corev1.Pod) {
+	if len(s.of) == 0 || job == nil {
+		return
+	}
+	for _, p := range s.passes(w, job) {
+		h := s.of[p.Holder]
+		if p.By == policy.Precedence {
+			continue
+		}
+		for _, pod := range pods {
+			h.leavers[pod.UID] = h.Holder.Queue == job.Queue
+		}
+	}
+}
+
 // obstructed reports whether a pod that was in the way when the holder became one still is.
 func (s *holders) obstructed(h *holder) bool { return slices.ContainsFunc(h.original, s.holdsNode) }
 
@@ -456,7 +473,7 @@ type Room struct {
 // hold makes a job a holder, or gives it other room.
 func (s *holders) hold(job *model.Job, room Room) {
 	now := s.cfg.Clock.Now()
-	h := &holder{since: now, looked: now, need: job.Need()}
+	h := &holder{since: now, looked: now, need: job.Need(), leavers: map[types.UID]bool{}}
 	if before := s.of[job.Key]; before != nil {
 		h.since, h.first, h.original = before.since, before.first, before.original
 	} else {
@@ -471,8 +488,8 @@ func (s *holders) hold(job *model.Job, room Room) {
 		if t == nil {
 			continue
 		}
-		if owner := s.cfg.State.Summary(t.Job); owner != nil && owner.Queue == job.Queue {
-			h.leavers = append(h.leavers, uid)
+		owner := s.cfg.State.Summary(t.Job)
+		if h.leavers[uid] = owner != nil && owner.Queue == job.Queue; h.leavers[uid] {
 			back.Add(t.Charge)
 		}
 	}
@@ -489,18 +506,34 @@ func (s *holders) keptOf(job *model.Job) (of model.JobKey, kept resource.Vector)
 		if h.Holder.Queue != job.Queue || key == job.Key {
 			continue
 		}
-		kept := h.need.Clone()
-		for _, uid := range h.leavers {
-			if t := s.cfg.State.Task(uid); t != nil && t.Status.HoldsNode() && t.Status != model.Releasing {
-				kept.Sub(t.Charge)
-			}
-		}
-		for i := range kept {
-			kept[i].Value = max(0, kept[i].Value)
-		}
-		return key, kept
+		return key, s.lacks(h, func(ofQueue bool) bool { return ofQueue })
 	}
 	return model.JobKey{}, nil
+}
+
+// lacks is what a holder needs beside what some of its leavers give back. What terminates does not count for its queue any more.
+func (s *holders) lacks(h *holder, which func(ofQueue bool) bool) resource.Vector {
+	lacks := h.need.Clone()
+	for uid, ofQueue := range h.leavers {
+		switch t := s.cfg.State.Task(uid); {
+		case t == nil || t.Completed():
+			delete(h.leavers, uid)
+		case which(ofQueue) && t.Status.HoldsNode() && t.Status != model.Releasing:
+			lacks.Sub(t.Charge)
+		}
+	}
+	for i := range lacks {
+		lacks[i].Value = max(0, lacks[i].Value)
+	}
+	return lacks
+}
+
+// keptIdle is what is kept for holders of idle room, all nodes together.
+func (s *holders) keptIdle() (kept resource.Vector) {
+	for _, h := range s.of {
+		kept.Add(s.lacks(h, func(bool) bool { return true }))
+	}
+	return kept
 }
 
 // Reserve ends the turn that the pod leads because room is reserved for its job. Room says where and until when. The model must have been

@@ -72,6 +72,76 @@ func TestWhoIsKeptOutIsLetInToHold(t *testing.T) {
 	}
 }
 
+// withHolder is a cluster with 2 idle cores beside the 8 of the job first, which ends in an hour at the latest. Holder waits for these.
+func withHolder(t *testing.T) *fixture {
+	d := overfull(t)
+	d.reserves = true
+	d.addNode("node-1", "2")
+	d.submit("holder", 2, 10, "4")
+	for leads := d.take(); len(leads) == 0; leads = d.take() {
+		time.Sleep(time.Second)
+	}
+	d.Enter("holder-0")
+	if !d.MayPreempt("holder-0").Reserves {
+		t.Fatal("no room may be reserved for the job")
+	}
+	d.state.Reserve([]model.Nomination{{UID: "holder-0", Node: "node-0"}, {UID: "holder-1", Node: "node-0"}}, nil)
+	d.Reserve("holder-0", dispatch.Room{Start: time.Now().Add(time.Hour), Bound: true, Leavers: []types.UID{"first-0", "first-1"}})
+	d.admitted("first", "holder")
+	return d
+}
+
+// TestAHolderKeepsNobodyOut: what it was promised is what others still hold. Its room is kept for it by other means.
+func TestAHolderKeepsNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := withHolder(t)
+		d.submit("small", 1, 1, "1")
+		d.want("small-0")
+		d.plan("small-0")
+		d.admitted("first", "holder", "small")
+		d.place("small-0")
+		// Whose pods are created once they are let in are trusted with what is idle and not the holder's.
+		d.group("large", model.DefaultQueue, 1, 2, cores(2))
+		d.group("next", model.DefaultQueue, 1, 1, cores(1))
+		d.admitted("first", "holder", "small", "next")
+		d.state.DeletePod("first-0")
+		d.state.DeletePod("first-1")
+		d.state.DeleteGroup(keyOf("first"))
+		d.group("last", model.DefaultQueue, 1, 1, cores(1))
+		d.admitted("holder", "small", "next")
+	})
+}
+
+// TestWhoPassesGivesBackToTheQueue: a job that ends before the holder starts is on nodes that are the holder's. Its queue lets others have as much of the rest.
+func TestWhoPassesGivesBackToTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := withHolder(t)
+		d.state.DeletePod("first-0")
+		lasts := func(job string, seconds int64) {
+			pod := memberOf(job, 0, "1")
+			pod.Spec.ActiveDeadlineSeconds = &seconds
+			d.group(job, model.DefaultQueue, 1, 1, cores(1))
+			d.state.UpsertPod(pod)
+		}
+		for _, job := range []string{"short-0", "short-1"} {
+			lasts(job, 60)
+			lead := types.UID(job + "-0")
+			d.want(lead)
+			d.plan(lead)
+			d.place(lead)
+		}
+		for _, job := range []string{"long-0", "long-1"} {
+			lasts(job, 24*3600)
+			lead := types.UID(job + "-0")
+			d.want(lead)
+			d.plan(lead)
+			d.place(lead)
+		}
+		lasts("long-2", 24*3600)
+		d.want()
+	})
+}
+
 // TestOvercommitHoldsForWhoCannotHold: of jobs for which no room can be reserved, however many pods end, one is let in at a time, and gives its admission
 // back.
 func TestOvercommitHoldsForWhoCannotHold(t *testing.T) {

@@ -51,10 +51,7 @@ func (d *Dispatcher) advanceOnce(step bool) (wake time.Duration, again bool) {
 			}
 		}
 	}
-	number := d.selection.turns
-	if d.turn != nil {
-		number = d.turn.number
-	}
+	number := d.selection.number(d.turn)
 	out := d.outbox.take()
 	d.mu.Unlock()
 	out.send(&d.cfg)

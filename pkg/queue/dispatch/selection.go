@@ -57,6 +57,14 @@ func (s *selection) next() *turn {
 	return s.lend(totals)
 }
 
+// number is that of the turn that is on, nil for none, or of the last one.
+func (s *selection) number(on *turn) uint64 {
+	if on != nil {
+		return on.number
+	}
+	return s.turns
+}
+
 // untilRetry is how long until lots may have turns that wait for the allowance.
 func (s *selection) untilRetry() time.Duration {
 	if !s.lots.backlog.retriesLeft() {

@@ -33,7 +33,8 @@ func TestWhatIsImpliedIsWhatAVoteWouldTell(t *testing.T) {
 			policies.SetJob(job.Key, job)
 		}
 		policies.Update()
-		asked := &admissions{cfg: &Config{Rules: Rules{Policies: policies}}}
+		kept := vector("kept for holders")
+		asked := &admissions{cfg: &Config{Rules: Rules{Policies: policies}}, keptIdle: func() resource.Vector { return kept }}
 		world := policy.World{Used: vector("used")}
 		var so verdicts
 		implied := 0

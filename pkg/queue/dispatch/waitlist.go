@@ -53,6 +53,7 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 	s.gates = newGates(cfg, outbox, lots)
 	s.promised = newPromised(cfg)
 	s.holders = newHolders(cfg, s)
+	s.admissions.keptIdle = s.holders.keptIdle
 	lots.beforeGate, lots.refused = s.gates.firstOf, s.holders.refused
 	return s
 }
@@ -436,7 +437,8 @@ func (s *waitlist) stall() time.Duration {
 
 // restall tells the accounts whether a job is stalled, if they do not know.
 func (s *waitlist) restall(w *waiting) {
-	stalled := w.lot != nil && w.lot.stalled || w.failures > 0 && s.cfg.StalledAfter > 0 || s.idles(w)
+	atOnce := w.failures > 0 || s.holders.of[w.job.Key] != nil
+	stalled := w.lot != nil && w.lot.stalled || atOnce && s.cfg.StalledAfter > 0 || s.idles(w)
 	if w.stalled == stalled {
 		return
 	}
