@@ -69,7 +69,8 @@ type holder struct {
 	since time.Time
 	// first is by when it was first told that it would start, if that was a bound; looked is when it last had a turn.
 	first, looked time.Time
-	// need is what the holder takes. Leavers are the pods that give back by then, those in the way and those that pass, and whether its queue has that.
+	// need is what the holder takes. Leavers are the pods that give back by then: those in the way, and those that pass.
+	// True are those that give it to the holder's own queue.
 	need    resource.Vector
 	leavers map[types.UID]bool
 	// original are the pods that were in its way when it became a holder.
@@ -375,10 +376,16 @@ func (s *holders) passes(w *waiting, job *model.Job) []Pass {
 	return passes
 }
 
-// passed takes in that pods of a turn get nodes. Those that may use the room of a holder give back what they take before it starts.
+// passed takes in that pods of a turn get nodes. Those that may use the room of a holder give back what they take before it starts. A pod that is
+// placed once more, because a bind of it failed, may be too late for that by now.
 func (s *holders) passed(w *waiting, job *model.Job, pods []*corev1.Pod) {
 	if len(s.of) == 0 || job == nil {
 		return
+	}
+	for _, h := range s.of {
+		for _, pod := range pods {
+			delete(h.leavers, pod.UID)
+		}
 	}
 	for _, p := range s.passes(w, job) {
 		h := s.of[p.Holder]

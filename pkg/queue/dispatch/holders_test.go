@@ -142,6 +142,49 @@ func TestWhoPassesGivesBackToTheQueue(t *testing.T) {
 	})
 }
 
+// TestWhoPassesTooLateGivesNothingBack: a bind of a short job fails. When it is placed again it ends after the holder starts.
+func TestWhoPassesTooLateGivesNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := withHolder(t)
+		pod := memberOf("short", 0, "1")
+		pod.Spec.ActiveDeadlineSeconds = new(int64(30 * 60))
+		d.group("short", model.DefaultQueue, 1, 1, cores(1))
+		d.state.UpsertPod(pod)
+		d.want("short-0")
+		d.plan("short-0")
+		d.place("short-0")
+		d.unreserve("short", "short-0")
+		d.refuseAll(45*time.Minute, func(types.UID) {}, func() {})
+		d.state.DeletePod("first-0")
+		// turnOf refuses all turns before that of a pod, if it gets one.
+		turnOf := func(lead types.UID) bool {
+			for leads := d.take(); len(leads) > 0; leads = d.take() {
+				if leads[0] == lead {
+					return true
+				}
+				if d.Enter(leads[0]).Verdict == dispatch.Lead {
+					d.Refused(leads[0], dispatch.Refusal{Reason: noRoom})
+				}
+			}
+			return false
+		}
+		if !turnOf("short-0") {
+			t.Fatal("the short job has no turn")
+		}
+		d.plan("short-0")
+		d.place("short-0")
+		// Of 10 cores 5 are held, and 4 are kept for the holder.
+		d.submit("two", 1, 2, "2")
+		if turnOf("two-0") {
+			t.Error("a job has a turn for what its queue keeps for the holder")
+		}
+		d.submit("one", 1, 1, "1")
+		if !turnOf("one-0") {
+			t.Error("a job has no turn though its queue has room besides")
+		}
+	})
+}
+
 // TestOvercommitHoldsForWhoCannotHold: of jobs for which no room can be reserved, however many pods end, one is let in at a time, and gives its admission
 // back.
 func TestOvercommitHoldsForWhoCannotHold(t *testing.T) {
