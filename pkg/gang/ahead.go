@@ -50,14 +50,13 @@ type Ahead struct {
 }
 
 // Ahead plans all that a job's turn needs for the earliest time at which it fits, without room that is kept for others. Room that is kept for the job itself is
-// left out of account.
-func (p *Planner) Ahead(ctx context.Context, r Request, o Outlook) (Ahead, error) {
-	nodes, err := p.Framework.SnapshotSharedLister().NodeInfos().List()
+// left out of account. By is a time for which it is planned, too, if it does not fit before; zero: none.
+func (p *Planner) Ahead(ctx context.Context, r Request, o Outlook, by time.Time) (Ahead, error) {
+	f, err := p.forecast(r, o)
 	if err != nil {
-		return Ahead{}, fmt.Errorf("listing the snapshot's nodes: %w", err)
+		return Ahead{}, err
 	}
-	f := newForecast(r, nodes, o)
-	for _, at := range f.starts() {
+	for _, at := range f.starts(by) {
 		plan, err := p.planAt(ctx, r, f, at)
 		if err != nil {
 			return Ahead{}, err
@@ -67,6 +66,14 @@ func (p *Planner) Ahead(ctx context.Context, r Request, o Outlook) (Ahead, error
 		}
 	}
 	return Ahead{}, nil
+}
+
+func (p *Planner) forecast(r Request, o Outlook) (*forecast, error) {
+	nodes, err := p.Framework.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return nil, fmt.Errorf("listing the snapshot's nodes: %w", err)
+	}
+	return newForecast(r, nodes, o), nil
 }
 
 // reckon says which pods are in the way of a plan for a time. Filters may mind more than those that take the room.
@@ -120,13 +127,7 @@ func (p *Planner) Claim(ctx context.Context, r Request) (plan Plan, err error) {
 		plan, err = p.planOn(ctx, r, newGround(nodes))
 		return err
 	})
-	taken := map[string]resource.Vector{}
-	for _, t := range plan.Placements {
-		sum := taken[t.Node]
-		sum.Add(t.Task.Request)
-		taken[t.Node] = sum
-	}
-	for name, sum := range taken {
+	for name, sum := range takenBy(plan.Placements) {
 		if room(own[name], sum) == 0 {
 			return Plan{}, err
 		}
@@ -372,8 +373,9 @@ func (f *forecast) affordsBy(at time.Time) bool {
 	return f.affords || f.budgetBy(at).Refuses(f.all) == (model.Reason{})
 }
 
-// starts are the times for which to plan, the earliest first; none if there are not enough places whatever ends.
-func (f *forecast) starts() []time.Time {
+// starts are the times for which to plan, the earliest first; none if there are not enough places whatever ends. By is one of them, unless there are
+// not enough by then.
+func (f *forecast) starts(by time.Time) []time.Time {
 	ends := make([]time.Time, len(f.leavers))
 	for i := range f.leavers {
 		ends[i] = f.leavers[i].At
@@ -394,6 +396,10 @@ func (f *forecast) starts() []time.Time {
 		if len(starts) == 0 || starts[len(starts)-1].Before(ends[i]) {
 			starts = append(starts, ends[i])
 		}
+	}
+	if by.After(starts[0]) {
+		starts = append(starts, by)
+		slices.SortFunc(starts, time.Time.Compare)
 	}
 	return starts
 }
@@ -486,19 +492,11 @@ func (n *prospect) endedBy(at time.Time) []*leaver {
 // first anywhere until the job's queue may take what it needs.
 func (f *forecast) ahead(placements []Placement, at time.Time) Ahead {
 	a := Ahead{Placements: placements, Leavers: map[types.UID]string{}, Sure: true}
-	taken := map[string]resource.Vector{}
-	for _, p := range placements {
-		sum := taken[p.Node]
-		sum.Add(p.Task.Request)
-		taken[p.Node] = sum
-	}
+	taken := takenBy(placements)
 	for k := range f.nodes {
 		n := &f.nodes[k]
 		need := taken[n.info.Node().Name]
-		short := func(by time.Time) bool {
-			return slices.ContainsFunc(need, func(q resource.Amount) bool { return q.Value > n.idle(q.Name, by) })
-		}
-		a.wait(n.leavers, at, short)
+		a.wait(n.leavers, at, func(by time.Time) bool { return n.short(need, by) })
 	}
 	a.waitForQueue(f)
 	return a

@@ -33,34 +33,60 @@ func capped(name string, cores int64) *model.Queue {
 	return q
 }
 
+// ends are pods of one core, or more, on a node, which have run for 60 minutes, and in how many minutes they end; 0: nobody knows, service: never.
+func ends(name, node, cores string, minutes ...int) gangSpec {
+	g := gangOf(name, 1, len(minutes), cores, func(i int, p *corev1.Pod) {
+		p.Spec.RestartPolicy, p.Spec.TerminationGracePeriodSeconds = corev1.RestartPolicyNever, new(int64(0))
+		switch m := minutes[i]; {
+		case m == service:
+			p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		case m > 0:
+			p.Spec.ActiveDeadlineSeconds = new(int64(60+m) * 60)
+		}
+	})
+	return in("a", "", run(g, node))
+}
+
+const service = -1
+
+// awaited are the names of the pods in the way of a plan.
+func (w *fixture) awaited(a gang.Ahead) (names []string) {
+	for uid := range maps.Keys(a.Leavers) {
+		names = append(names, w.state.Task(uid).Pod.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ahead asks for a job of queue a, which may be one of some queues.
+func (w *fixture) ahead(t *testing.T, g gangSpec, queues ...*model.Queue) gang.Request {
+	t.Helper()
+	job := w.job(in("a", "", g))
+	if queues == nil {
+		queues = []*model.Queue{queue("a", 1)}
+	}
+	set := w.policies(t, tiers("backfill", "priority gang capacity"), queues...)
+	return gang.Request{
+		Job: job, Budget: func() gang.Budget { return set.Budget(set.Book().Queue("a"), nil, false) }, Nominated: w.state.Nominated(),
+	}
+}
+
+// avoidsZ has a pod stay off nodes with pods of the gang z.
+func avoidsZ(_ int, p *corev1.Pod) {
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gang": "z"}},
+		}},
+	}}
+}
+
 // TestAhead: a pod runs for 60 minutes when the job is planned. Each ends, with its grace period, so many minutes later.
 func TestAhead(t *testing.T) {
 	t.Parallel()
-	const service = -1
-	// ends are pods of one core, or more, on a node, and when they end; 0: nobody knows.
-	ends := func(name, node, cores string, minutes ...int) gangSpec {
-		g := gangOf(name, 1, len(minutes), cores, func(i int, p *corev1.Pod) {
-			p.Spec.RestartPolicy, p.Spec.TerminationGracePeriodSeconds = corev1.RestartPolicyNever, new(int64(0))
-			switch m := minutes[i]; {
-			case m == service:
-				p.Spec.RestartPolicy = corev1.RestartPolicyAlways
-			case m > 0:
-				p.Spec.ActiveDeadlineSeconds = new(int64(60+m) * 60)
-			}
-		})
-		return in("a", "", run(g, node))
-	}
 	said := func(g gangSpec, minutes string) gangSpec {
 		g.pods[0].Spec.ActiveDeadlineSeconds = nil
 		g.pods[0].Annotations[model.ExpectedRuntimeAnnotation] = minutes
 		return g
-	}
-	avoidsZ := func(_ int, p *corev1.Pod) {
-		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gang": "z"}},
-			}},
-		}}
 	}
 	one := nodeShapes{{count: 1, cpu: "4", memory: "64Gi"}}
 	two := nodeShapes{{count: 2, cpu: "4", memory: "64Gi"}}
@@ -134,15 +160,8 @@ func TestAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newBusy(t, c.shapes, c.running...)
-			job := w.job(in("a", "", c.gang))
-			queues := c.queues
-			if queues == nil {
-				queues = []*model.Queue{queue("a", 1)}
-			}
-			set := w.policies(t, tiers("backfill", "priority gang capacity"), queues...)
-			got, err := w.planner.Ahead(t.Context(), gang.Request{
-				Job: job, Budget: func() gang.Budget { return set.Budget(set.Book().Queue("a"), nil, false) }, Nominated: w.state.Nominated(),
-			}, w.outlook())
+			r := w.ahead(t, c.gang, c.queues...)
+			got, err := w.planner.Ahead(t.Context(), r, w.outlook(), time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,16 +171,12 @@ func TestAhead(t *testing.T) {
 				}
 				return
 			}
-			var leavers []string
-			for uid := range maps.Keys(got.Leavers) {
-				leavers = append(leavers, w.state.Task(uid).Pod.Name)
-			}
-			slices.Sort(leavers)
+			leavers := w.awaited(got)
 			if want := now.Add(time.Duration(c.in) * time.Minute); !got.Start.Equal(want) || !slices.Equal(leavers, c.leavers) || got.Sure != c.sure || got.Guessed != c.guessed {
 				t.Errorf("it starts %s when %v have ended, sure %t, guessed %t, want %s, %v, %t, %t", got.Start, leavers, got.Sure, got.Guessed, want, c.leavers, c.sure, c.guessed)
 			}
-			if len(got.Placements) != job.Min() {
-				t.Errorf("%d of %d tasks are placed", len(got.Placements), job.Min())
+			if len(got.Placements) != r.Job.Min() {
+				t.Errorf("%d of %d tasks are placed", len(got.Placements), r.Job.Min())
 			}
 		})
 	}

@@ -6,6 +6,7 @@ package gang_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -240,7 +241,7 @@ func BenchmarkAhead(b *testing.B) {
 	request := asking(w.job(gangOf("new", 100, 100, "8")))
 	b.ResetTimer()
 	for range b.N {
-		ahead, err := w.planner.Ahead(b.Context(), request, w.outlook())
+		ahead, err := w.planner.Ahead(b.Context(), request, w.outlook(), time.Time{})
 		if err != nil || len(ahead.Placements) != 100 {
 			b.Fatalf("%d tasks are placed: %v", len(ahead.Placements), err)
 		}

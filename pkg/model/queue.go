@@ -56,6 +56,8 @@ type Queue struct {
 	MinRuntime Said[time.Duration]
 	// Recent is what the queue held on average, as its annotation says. A scheduler reads it once, and keeps count itself from then on.
 	Recent Recent
+	// Reservation is room that is reserved for a job of the queue, as its annotation says; nil when there is none. A scheduler reads it once, too.
+	Reservation *Reservation
 	// Problem says what is wrong with the queue's annotations and what to change; empty when nothing is.
 	Problem string
 	// Object is the Queue as last seen; never to be changed.

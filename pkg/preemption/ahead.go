@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
@@ -43,15 +45,10 @@ func (a *attempt) reserve(ctx context.Context, may dispatch.Attempt) error {
 	if !a.turn.NoRoom && !may.Holds {
 		return nil
 	}
-	began := a.Clock.Now()
-	ahead, err := a.turn.Planner.Ahead(ctx, a.request(), a.Keeper.Holds.Outlook(a.job.Key, may.Declared))
-	if err != nil {
-		a.Dispatcher.Errored(a.turn.Lead.UID, err)
-		return fmt.Errorf("reserving room for job %s: %w", a.job.Key, err)
-	}
-	klog.FromContext(ctx).V(3).Info("Looked for room to come", "job", a.job.Key, "tasks", len(ahead.Placements), "leavers", len(ahead.Leavers),
-		"start", ahead.Start, "took", a.Clock.Since(began))
+	ahead, err := a.ahead(ctx, may, time.Time{})
 	switch {
+	case err != nil:
+		return err
 	case a.putOff():
 	case len(ahead.Leavers) == 0:
 		a.Dispatcher.NoneAhead(a.turn.Lead.UID)
@@ -59,9 +56,53 @@ func (a *attempt) reserve(ctx context.Context, may dispatch.Attempt) error {
 			a.Keeper.Abandon(a.job.Key)
 		}
 	default:
-		a.Keeper.Holds.Make(ctx, a.job, ahead)
-		a.Dispatcher.Reserve(a.turn.Lead.UID, dispatch.Room{Start: ahead.Start, Bound: ahead.Sure, Leavers: slices.Collect(maps.Keys(ahead.Leavers))})
-		a.outcome.Made = true
+		a.make(ctx, ahead)
 	}
 	return nil
+}
+
+// resume has the room reserved that a scheduler before this one had reserved for the job: where and by when it was, or else anew. If neither is
+// possible the job has another turn, as one for which none is. An error is as that of reserve.
+func (a *attempt) resume(ctx context.Context, may dispatch.Attempt) error {
+	told := gang.Told{Nodes: map[types.UID]string{}, Start: may.Resumes.Start, Bound: may.Resumes.Bound}
+	for node, pods := range may.Resumes.Pods {
+		for _, uid := range pods {
+			told.Nodes[uid] = node
+		}
+	}
+	ahead, err := a.turn.Planner.Resume(a.request(), a.Keeper.Holds.Outlook(a.job.Key, may.Declared), told)
+	if err == nil && len(ahead.Placements) == 0 {
+		ahead, err = a.ahead(ctx, may, told.Start)
+	}
+	switch {
+	case err != nil:
+		return err
+	case a.putOff():
+	case len(ahead.Placements) == 0:
+		a.Dispatcher.NotResumed(a.turn.Lead.UID)
+		a.outcome.Repeated = true
+	default:
+		a.make(ctx, ahead)
+	}
+	return nil
+}
+
+// ahead plans the job for a time to come.
+func (a *attempt) ahead(ctx context.Context, may dispatch.Attempt, by time.Time) (gang.Ahead, error) {
+	began := a.Clock.Now()
+	ahead, err := a.turn.Planner.Ahead(ctx, a.request(), a.Keeper.Holds.Outlook(a.job.Key, may.Declared), by)
+	if err != nil {
+		a.Dispatcher.Errored(a.turn.Lead.UID, err)
+		return gang.Ahead{}, fmt.Errorf("reserving room for job %s: %w", a.job.Key, err)
+	}
+	klog.FromContext(ctx).V(3).Info("Looked for room to come", "job", a.job.Key, "tasks", len(ahead.Placements), "leavers", len(ahead.Leavers),
+		"start", ahead.Start, "took", a.Clock.Since(began))
+	return ahead, nil
+}
+
+// make keeps the room for the job, and ends its turn with that.
+func (a *attempt) make(ctx context.Context, ahead gang.Ahead) {
+	a.Keeper.Holds.Make(ctx, a.job, ahead)
+	a.Dispatcher.Reserve(a.turn.Lead.UID, dispatch.Room{Start: ahead.Start, Bound: ahead.Sure, Leavers: slices.Collect(maps.Keys(ahead.Leavers))})
+	a.outcome.Made = true
 }

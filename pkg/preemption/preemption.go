@@ -77,7 +77,10 @@ func (p *Preemption) Try(ctx context.Context, t Turn) (Outcome, error) {
 		return Outcome{}, nil
 	}
 	a := &attempt{Preemption: p, turn: t, job: job}
-	if a.beginsAnew(may) {
+	switch {
+	case may.Resumes != nil:
+		return a.outcome, a.resume(ctx, may)
+	case a.beginsAnew(may):
 		return a.outcome, nil
 	}
 	var kept error

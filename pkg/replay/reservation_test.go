@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 	"pgregory.net/rapid"
 
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
@@ -227,6 +229,18 @@ func crowd(random *rand.Rand, limited bool) (tr *trace.Trace, size int) {
 	return tr, size
 }
 
+// waitingCrowd is a crowd, and tiers in which room is reserved for some of it.
+func waitingCrowd(random *rand.Rand) (conf string, tr *trace.Trace, size int) {
+	with := reserving
+	if random.IntN(2) == 0 {
+		with = limiting
+	}
+	conf = with(fmt.Sprintf("reservation.after: %ds, reservation.holders: %d, reservation.backfillWithin: %ds",
+		random.IntN(300), 1+random.IntN(3), random.IntN(400)))
+	tr, size = crowd(random, strings.Contains(conf, "capacity"))
+	return conf, tr, size
+}
+
 // TestHoldersStartByTheirBound plays random jobs that are stopped when their time is over. Whoever was told by when it would start does by then,
 // and all jobs start.
 func TestHoldersStartByTheirBound(t *testing.T) {
@@ -234,13 +248,7 @@ func TestHoldersStartByTheirBound(t *testing.T) {
 	metrics.RegisterCounters()
 	rapid.Check(t, func(r *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 0)) //nolint:gosec // it is to be the same each time
-		conf := reserving
-		if random.IntN(2) == 0 {
-			conf = limiting
-		}
-		text := conf(fmt.Sprintf("reservation.after: %ds, reservation.holders: %d, reservation.backfillWithin: %ds",
-			random.IntN(300), 1+random.IntN(3), random.IntN(400)))
-		tr, size := crowd(random, strings.Contains(text, "capacity"))
+		text, tr, size := waitingCrowd(random)
 		before := reservations(t)["late"]
 		h, err := run(t, tr, replay.Options{Config: configured(t, text), Ends: trace.Enforced, Partitioned: len(tr.Queues) > 0})
 		check(t, err)
@@ -257,6 +265,35 @@ func TestHoldersStartByTheirBound(t *testing.T) {
 	t.Logf("%v", counts)
 	if counts["kept"] == 0 {
 		t.Errorf("no room was reserved and used: %v", counts)
+	}
+}
+
+// TestHoldersStartByTheirBoundThoughTheSchedulerRestarts plays them by a scheduler that is killed again and again. What it had written by then of who starts when
+// holds, and all jobs start.
+func TestHoldersStartByTheirBoundThoughTheSchedulerRestarts(t *testing.T) {
+	t.Parallel()
+	bounds, kills := 0, 0
+	rapid.Check(t, func(r *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 3)) //nolint:gosec // it is to be the same each time
+		text, tr, _ := waitingCrowd(random)
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(-1)))
+		played, err := replay.PlayRestarted(klog.NewContext(t.Context(), logger), tr, replay.Options{
+			Config: configured(t, text), Ends: trace.Enforced, Partitioned: len(tr.Queues) > 0, Now: begin,
+		}, random)
+		check(t, err)
+		bounds, kills = bounds+len(played.Bounds), kills+played.Kills
+		for i, o := range played.Jobs {
+			by, told := played.Bounds[i]
+			switch {
+			case o.Start < 0:
+				r.Errorf("job %d never starts: %s", i, text)
+			case told && o.Start > by:
+				r.Errorf("job %d starts at %s, and was told %s: %s", i, o.Start, by, text)
+			}
+		}
+	})
+	if t.Logf("%d bounds were told, and the scheduler was killed %d times while room was reserved", bounds, kills); bounds == 0 || kills == 0 {
+		t.Error("no bound was told, or nobody was killed")
 	}
 }
 

@@ -24,12 +24,17 @@ type attended struct {
 	inTheWay map[*actor][]*actor
 	// whole are the jobs that have started, and since when.
 	whole map[*actor]time.Duration
+	// killer kills the scheduler now and then; nil: nobody does. What it had written of holders counts then.
+	killer *killer
 }
 
 func (w *attended) decide(now time.Duration) (whole, evicted []*actor, err error) {
 	whole, evicted, err = w.scheduled.decide(now)
 	for _, a := range whole {
 		w.whole[a] = now
+	}
+	if w.killer != nil && err == nil {
+		return whole, evicted, w.killer.strike(w.scheduled)
 	}
 	holders := map[model.JobKey]*actor{}
 	for _, t := range w.box.Core.State.Nominated() {
@@ -51,12 +56,35 @@ func (w *attended) decide(now time.Duration) (whole, evicted []*actor, err error
 	return whole, evicted, err
 }
 
+// held are the jobs that were in the way of each holder when it became one.
+func (w *attended) held() map[*actor][]*actor {
+	if w.killer == nil {
+		return w.inTheWay
+	}
+	held := map[*actor][]*actor{}
+	for a := range w.whole {
+		if n := w.killer.notes[a.job]; n != nil {
+			held[a] = n.inTheWay
+		}
+	}
+	return held
+}
+
 // TestHoldersStartSoonAfterWhatWasInTheirWay plays random gangs of whole nodes that say how long they run, and nothing sees to it. So no start is a bound, and
 // jobs that run for backfillWithin at most may use the room meanwhile. A holder starts so long after the last pod at most that was in its way
-// when it became one.
+// when it became one. So it does if the scheduler is killed again and again.
 func TestHoldersStartSoonAfterWhatWasInTheirWay(t *testing.T) {
 	t.Parallel()
-	held := 0
+	for name, kills := range map[string]bool{"one scheduler": false, "one after the other": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			startSoonAfter(t, kills)
+		})
+	}
+}
+
+func startSoonAfter(t *testing.T, kills bool) {
+	held, killed := 0, 0
 	for seed := range *Streams {
 		random := rand.New(rand.NewPCG(uint64(seed), 2)) //nolint:gosec // it is to be the same each time
 		within := time.Duration(random.IntN(12)) * DefaultTick
@@ -81,6 +109,9 @@ tiers:
 		}
 		w := &attended{scheduled: p.world.(*scheduled), inTheWay: map[*actor][]*actor{}, whole: map[*actor]time.Duration{}}
 		p.world = w
+		if kills {
+			w.killer = newKiller(random)
+		}
 		err = p.play()
 		w.stop()
 		if err != nil {
@@ -89,7 +120,10 @@ tiers:
 		if len(w.whole) != len(tr.Jobs) {
 			t.Errorf("stream %d: %d of %d jobs start", seed, len(w.whole), len(tr.Jobs))
 		}
-		for a, others := range w.inTheWay {
+		if kills {
+			killed += w.killer.kills
+		}
+		for a, others := range w.held() {
 			held++
 			last := time.Duration(0)
 			for _, other := range others {
@@ -100,10 +134,10 @@ tiers:
 			}
 		}
 	}
-	if held == 0 {
-		t.Error("no room was reserved")
+	if held == 0 || kills != (killed > 0) {
+		t.Error("no room was reserved, or nobody was killed")
 	}
-	t.Logf("room was reserved for %d jobs", held)
+	t.Logf("room was reserved for %d jobs, and the scheduler was killed %d times while it was", held, killed)
 }
 
 // packed is 30 random gangs on nodes of one pod, in two queues.

@@ -35,6 +35,9 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// FlushQueues writes all that differs now of the status of queues, and of what is noted on them. What cannot be written is logged.
+func (w *Writer) FlushQueues(ctx context.Context) { w.writeQueues(ctx, newQueueNotes(w)) }
+
 // Close releases what a writer that is not run holds.
 func (w *Writer) Close() {
 	w.queue.ShutDown()

@@ -36,34 +36,36 @@ type QueueFacts struct {
 	// Recent is what the queue has held on average. Forgotten: a scheduler that starts now would be wrong about it.
 	Recent    model.Recent
 	Forgotten bool
+	// Reservation is room that is reserved for a job of the queue; nil when there is none. Decided: that is known.
+	Reservation *model.Reservation
+	Decided     bool
 }
 
 // followQueues writes the status of queues whenever it differs, until the context ends.
 func (w *Writer) followQueues(ctx context.Context) {
 	ticker := w.clock.NewTicker(lookAtQueues)
 	defer ticker.Stop()
-	recent := recentUses{w, map[types.UID]time.Time{}}
+	notes := newQueueNotes(w)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			w.writeQueues(ctx, recent)
+			w.writeQueues(ctx, notes)
 		}
 	}
 }
 
 // writeQueues writes what differs now. What cannot be written is tried again the next time.
-func (w *Writer) writeQueues(ctx context.Context, recent recentUses) {
-	now := w.clock.Now()
-	maps.DeleteFunc(recent.tried, func(_ types.UID, at time.Time) bool { return now.Sub(at) >= recentEvery })
+func (w *Writer) writeQueues(ctx context.Context, notes queueNotes) {
+	notes.renew()
 	for _, facts := range w.queueFacts() {
 		if err := w.writeQueue(ctx, facts); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Cannot write the status of a queue; trying again", "queue", facts.Queue.Name, "err", err)
 		}
-		if err := recent.write(ctx, facts); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Info("Cannot write down what a queue has held, which a restart would forget; trying again. "+
-				"If it is forbidden: allow it by manifests/rbac-optional/recent-use.yaml", "queue", facts.Queue.Name, "err", err)
+		if err := notes.write(ctx, facts); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Cannot write down what a queue has held, or what room is reserved in it, which a restart would forget; trying again. "+
+				"If it is forbidden: allow it by manifests/rbac-optional/queue-notes.yaml", "queue", facts.Queue.Name, "err", err)
 		}
 	}
 }
@@ -123,32 +125,67 @@ func (w *Writer) patchQueue(ctx context.Context, queue *volcano.Queue, patch []b
 	return nil
 }
 
-// recentEvery is the least time between two writes of what a queue has held on average, successful or not.
-const recentEvery = 5 * time.Minute
+// noteEvery is the least time between two writes of what a queue has held on average, successful or not, and between two that fail of anything else.
+const noteEvery = 5 * time.Minute
 
-// recentUses writes down what queues have held on average.
-type recentUses struct {
+// queueNotes writes into the annotations of queues what a restart would forget.
+type queueNotes struct {
 	*Writer
-	// tried is when that was tried last.
-	tried map[types.UID]time.Time
+	// averaged is when it was last tried to write down what a queue has held, failed when it was that anything could not be written.
+	averaged, failed map[types.UID]time.Time
 }
 
-// write writes it down if it would be forgotten.
-func (w recentUses) write(ctx context.Context, facts QueueFacts) error {
+func newQueueNotes(w *Writer) queueNotes {
+	return queueNotes{w, map[types.UID]time.Time{}, map[types.UID]time.Time{}}
+}
+
+// renew has those tried again that were tried long enough ago.
+func (w queueNotes) renew() {
+	now := w.clock.Now()
+	old := func(_ types.UID, at time.Time) bool { return now.Sub(at) >= noteEvery }
+	maps.DeleteFunc(w.averaged, old)
+	maps.DeleteFunc(w.failed, old)
+}
+
+// write writes down what would be forgotten.
+func (w queueNotes) write(ctx context.Context, facts QueueFacts) error {
 	queue, ok := facts.Queue.Object.(*volcano.Queue)
-	if !ok || !facts.Forgotten || !w.tried[queue.UID].IsZero() {
+	if !ok || !w.failed[queue.UID].IsZero() {
 		return nil
 	}
-	w.tried[queue.UID] = w.clock.Now()
-	value, err := facts.Recent.Annotation()
-	if err != nil {
-		return fmt.Errorf("encoding what queue %s has held: %w", queue.Name, err)
+	notes, err := w.of(queue, facts)
+	if err != nil || len(notes) == 0 {
+		return err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": queue.UID, "annotations": map[string]string{model.RecentUseAnnotation: value},
-	}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": queue.UID, "annotations": notes}})
 	if err != nil {
-		return fmt.Errorf("encoding what queue %s has held: %w", queue.Name, err)
+		return fmt.Errorf("encoding the annotations of queue %s: %w", queue.Name, err)
 	}
-	return w.patchQueue(ctx, queue, patch)
+	if err = w.patchQueue(ctx, queue, patch); err != nil {
+		w.failed[queue.UID] = w.clock.Now()
+	}
+	return err
+}
+
+// of are the annotations of a queue that have to change; nil for those that are to be taken off.
+func (w queueNotes) of(queue *volcano.Queue, facts QueueFacts) (map[string]any, error) {
+	notes := map[string]any{}
+	if facts.Forgotten && w.averaged[queue.UID].IsZero() {
+		w.averaged[queue.UID] = w.clock.Now()
+		value, err := facts.Recent.Annotation()
+		if err != nil {
+			return nil, fmt.Errorf("encoding what queue %s has held: %w", queue.Name, err)
+		}
+		notes[model.RecentUseAnnotation] = value
+	}
+	if facts.Decided && !facts.Reservation.Same(facts.Queue.Reservation) {
+		if notes[model.ReservationAnnotation] = nil; facts.Reservation != nil {
+			value, err := facts.Reservation.Annotation()
+			if err != nil {
+				return nil, fmt.Errorf("encoding what room is reserved in queue %s: %w", queue.Name, err)
+			}
+			notes[model.ReservationAnnotation] = value
+		}
+	}
+	return notes, nil
 }

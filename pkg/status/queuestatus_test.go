@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -143,6 +144,85 @@ func TestWhatAQueueHasHeldIsWrittenWhenItWouldBeForgotten(t *testing.T) {
 						t.Errorf("written is %s", patch.GetPatch())
 					}
 				}
+				if writes != tc.writes {
+					t.Errorf("it was written %d times in 9 minutes, want %d", writes, tc.writes)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsReservedIsWritten: within two seconds, once it is known, and only when it changes. Who may not write tries every five minutes.
+func TestWhatIsReservedIsWritten(t *testing.T) {
+	listFirst(t)
+	since := time.Date(2026, 1, 2, 15, 4, 5, 6, time.UTC)
+	train := &model.Reservation{Job: "ns/train", UID: "u", Since: since, Start: since.Add(time.Hour), Pods: map[string][]types.UID{"n": {"p"}}}
+	moved := &model.Reservation{Job: "ns/train", UID: "u", Since: since, Start: since.Add(2 * time.Hour), Pods: map[string][]types.UID{"n": {"p"}}}
+	for name, tc := range map[string]struct {
+		before, after *model.Reservation
+		undecided     bool
+		refused       bool
+		// writes are how often it is written in nine minutes, and then it says after.
+		writes int
+	}{
+		"room is reserved":             {after: train, writes: 1},
+		"none is any more":             {before: train, writes: 1},
+		"it is free later":             {before: train, after: moved, writes: 1},
+		"it is the same":               {before: train, after: train},
+		"nothing is known yet":         {before: train, undecided: true},
+		"who may not write":            {after: train, refused: true, writes: 2},
+		"there is none, and was none ": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := queue("q", volcano.QueueStateOpen)
+				before.UID = "q-uid"
+				d := newFixture(t, before)
+				noted := func(r *model.Reservation) {
+					object := *d.state.Queue("q")
+					object.Reservation = r
+					d.state.UpsertQueue(&object)
+				}
+				noted(tc.before)
+				d.FollowQueues(func() []status.QueueFacts {
+					return []status.QueueFacts{{Queue: d.state.Queue("q"), Reservation: tc.after, Decided: !tc.undecided}}
+				})
+				writes := 0
+				d.groups.PrependReactor("patch", "queues", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					patch := action.(clienttesting.PatchAction)
+					if patch.GetSubresource() != "" {
+						return false, nil, nil
+					}
+					writes++
+					if tc.refused {
+						return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "queues"}, "q", nil)
+					}
+					var written struct {
+						Metadata struct {
+							UID         string             `json:"uid"`
+							Annotations map[string]*string `json:"annotations"`
+						} `json:"metadata"`
+					}
+					d.check(json.Unmarshal(patch.GetPatch(), &written))
+					value, there := written.Metadata.Annotations[model.ReservationAnnotation]
+					var said *model.Reservation
+					if value != nil {
+						var err error
+						said, err = model.ReservationOf(map[string]string{model.ReservationAnnotation: *value})
+						d.check(err)
+					}
+					if !there || written.Metadata.UID != "q-uid" || !said.Same(tc.after) {
+						t.Errorf("written is %s, want %v", patch.GetPatch(), tc.after)
+					}
+					noted(said)
+					return false, nil, nil
+				})
+				go d.Run(t.Context())
+				time.Sleep(2 * time.Second)
+				if writes != min(tc.writes, 1) {
+					t.Errorf("it was written %d times in 2 seconds, want %d", writes, min(tc.writes, 1))
+				}
+				time.Sleep(9 * time.Minute)
 				if writes != tc.writes {
 					t.Errorf("it was written %d times in 9 minutes, want %d", writes, tc.writes)
 				}

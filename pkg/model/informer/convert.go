@@ -139,6 +139,9 @@ func volcanoQueue(q *volcano.Queue) *model.Queue {
 	if queue.Recent, err = model.RecentOf(q.Annotations); err != nil {
 		queue.Problem = model.Problems(queue.Problem, err.Error())
 	}
+	if queue.Reservation, err = model.ReservationOf(q.Annotations); err != nil {
+		queue.Problem = model.Problems(queue.Problem, err.Error())
+	}
 	switch q.Spec.DequeueStrategy {
 	case volcano.DequeueStrategyFIFO:
 		queue.FIFO = true

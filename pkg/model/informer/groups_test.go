@@ -241,7 +241,7 @@ func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
 		object := &volcano.Queue{
 			ObjectMeta: metav1.ObjectMeta{Name: "q", Annotations: map[string]string{
 				"volcano.sh/hierarchy": "root/q", "volcano.sh/nodegroup-resource-limits": "a100=2", "caldera.dev/min-runtime": "-1m",
-				"caldera.dev/recent-use": "much",
+				"caldera.dev/recent-use": "much", "caldera.dev/reservation": "soon",
 			}},
 			Spec: volcano.QueueSpec{Weight: -1, DequeueStrategy: "lifo"},
 		}
@@ -249,7 +249,7 @@ func TestAllThatIsWrongWithAQueueIsTold(t *testing.T) {
 		state := newState()
 		followGroups(t, state, clients)
 		problem := state.Queue("q").Problem
-		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", `caldera.dev/min-runtime is "-1m"`, `caldera.dev/recent-use is "much"`, "spec.weight is -1", `spec.dequeueStrategy is "lifo"`} {
+		for _, part := range []string{"volcano.sh/hierarchy", "volcano.sh/nodegroup-resource-limits", `caldera.dev/min-runtime is "-1m"`, `caldera.dev/recent-use is "much"`, `caldera.dev/reservation is "soon"`, "spec.weight is -1", `spec.dequeueStrategy is "lifo"`} {
 			if !strings.Contains(problem, part) {
 				t.Errorf("nobody hears of %s: %s", part, problem)
 			}

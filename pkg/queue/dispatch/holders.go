@@ -48,19 +48,26 @@ const (
 
 // holders are the jobs for which room is reserved. All methods are called with the dispatcher's lock held.
 type holders struct {
+	candidacy
 	cfg *Config
 	of  map[model.JobKey]*holder
-	// sought is the job that may become one, and next the first time at which there may be another; zero: none is known of.
-	sought model.JobKey
-	next   time.Time
-	// letIn is the job that was last let in for this.
-	letIn      model.JobKey
+	// former are what a scheduler before this one had reserved, and is yet to be reserved again.
+	former     []*former
 	jobs       map[model.JobKey]*waiting
 	outbox     *outbox
 	lots       *lots
 	admissions *admissions
 	// job returns a job as it is now, with its tasks, or nil.
 	job func(model.JobKey) *model.Job
+}
+
+// candidacy is who may hold next.
+type candidacy struct {
+	// sought is the job that may become one, and next the first time at which there may be another; zero: none is known of.
+	sought model.JobKey
+	next   time.Time
+	// letIn is the job that was last let in for this.
+	letIn model.JobKey
 }
 
 // holder is a job for which room is reserved, since when.
@@ -75,6 +82,8 @@ type holder struct {
 	leavers map[types.UID]bool
 	// original are the pods that were in its way when it became a holder.
 	original []types.UID
+	// noted is what a scheduler after this one has to know.
+	noted *model.Reservation
 }
 
 // patience is since when nodes have refused a job, and how it may come to reserved room.
@@ -96,7 +105,7 @@ func (s *holders) reset() {
 	for key := range s.of {
 		s.bar(key)
 	}
-	s.sought, s.next = model.JobKey{}, s.cfg.Clock.Now()
+	s.sought, s.next, s.former = model.JobKey{}, s.cfg.Clock.Now(), nil
 }
 
 // expect has candidates looked for at a time.
@@ -477,8 +486,8 @@ type Room struct {
 	Leavers []types.UID
 }
 
-// hold makes a job a holder, or gives it other room.
-func (s *holders) hold(job *model.Job, room Room) {
+// hold makes a job a holder, or gives it other room. Told is what a scheduler before this one had reserved for it; nil: nothing.
+func (s *holders) hold(job *model.Job, room Room, told *model.Reservation) {
 	now := s.cfg.Clock.Now()
 	h := &holder{since: now, looked: now, need: job.Need(), leavers: map[types.UID]bool{}}
 	if before := s.of[job.Key]; before != nil {
@@ -487,6 +496,9 @@ func (s *holders) hold(job *model.Job, room Room) {
 		s.cfg.Recorder.Reservation(ReservationMade)
 		if h.original = room.Leavers; room.Bound {
 			h.first = room.Start
+		}
+		if told != nil {
+			h.since, h.first, h.original = Earliest(told.Since, now), told.First, told.InTheWay
 		}
 	}
 	var back resource.Vector
@@ -504,6 +516,7 @@ func (s *holders) hold(job *model.Job, room Room) {
 		Holder: job, Queue: s.queuePriority(job.Queue), Start: room.Start, Bound: room.Bound,
 		Borrows: !s.cfg.Policies.DueFor(job.Queue, h.need, back),
 	}
+	h.noted = s.note(job, h)
 	s.of[job.Key], s.sought = h, model.JobKey{}
 }
 
@@ -549,7 +562,7 @@ func (d *Dispatcher) Reserve(lead types.UID, room Room) {
 	d.mu.Lock()
 	if t := d.turn; t != nil && t.lead.UID == lead {
 		if job := d.waits.summary(t.job); job != nil {
-			d.waits.holders.hold(job, room)
+			d.waits.holders.hold(job, room, t.resumes)
 		}
 		d.end(TurnReserved)
 	}

@@ -47,7 +47,10 @@ type Refusal struct {
 // Refused ends the turn because the plan does not hold; the job's lot is parked.
 func (d *Dispatcher) Refused(lead types.UID, r Refusal) {
 	d.mu.Lock()
-	if t := d.turn; t != nil && t.lead.UID == lead {
+	if t := d.turn; t != nil && t.lead.UID == lead && t.resumes != nil {
+		// It has found out nothing but that.
+		d.end(TurnChanged)
+	} else if t != nil && t.lead.UID == lead {
 		d.chargeTurn(t)
 		d.end(TurnRefused)
 		if w := d.waits.jobs[t.job]; w != nil {
@@ -184,6 +187,9 @@ func (d *Dispatcher) end(result TurnResult) {
 	d.turn = nil
 	if w := d.waits.jobs[t.job]; w != nil && result != TurnRepeated {
 		w.repeats = 0
+	}
+	if t.resumes != nil && result != TurnRepeated {
+		d.waits.holders.resumed(t)
 	}
 	for _, key := range t.jobs() {
 		d.waits.changed[key] = true

@@ -33,6 +33,9 @@ const mostFollowers = 31
 func (s *selection) next() *turn {
 	s.lots.release()
 	s.lots.moveUp()
+	if t := s.resume(); t != nil {
+		return t
+	}
 	for _, l := range s.waits.promised.review() {
 		if l.stage == parked && s.lots.backlog.lots[l.key] == l {
 			s.lots.backlog.wake(l, true)

@@ -38,6 +38,8 @@ type turn struct {
 	nodesFirst bool
 	// limit is what keeps the queue from holding the job; the turn is for having others of the queue evicted.
 	limit model.Reason
+	// resumes is room that a scheduler before this one had reserved for the job, which is to be reserved again; nil in any other turn.
+	resumes *model.Reservation
 	// fragile: no member may bind before all are reserved.
 	fragile bool
 	// planning is when the lead began to plan, placesThen how many places there were for the turn's job as far as they were counted.

@@ -79,6 +79,7 @@ func (s *waitlist) update() time.Duration {
 	s.takeIn()
 	s.askAgain()
 	wake := s.stall()
+	s.holders.readmit()
 	s.admissions.admit(s.events)
 	if !s.outbox.admits() {
 		// Who was let in just now may come first, and is looked at when the model knows.

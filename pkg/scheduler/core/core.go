@@ -262,9 +262,13 @@ func (c *Core) feed(handle fwk.Handle, rules *Rules) (*informer.Owners, []cache.
 // queueFacts is what the status of queues tells.
 func queueFacts(state *model.State, d *dispatch.Dispatcher) []status.QueueFacts {
 	var facts []status.QueueFacts
+	reserved, known := d.View().Reservations()
 	for _, q := range d.View().Figures() {
 		if object := state.Queue(q.Name); object != nil {
-			facts = append(facts, status.QueueFacts{Queue: object, Allocated: q.Total.Allocated, Groups: q.Groups, Recent: q.Recent, Forgotten: q.Forgotten})
+			facts = append(facts, status.QueueFacts{
+				Queue: object, Allocated: q.Total.Allocated, Groups: q.Groups, Recent: q.Recent, Forgotten: q.Forgotten,
+				Reservation: reserved[q.Name], Decided: known,
+			})
 		}
 	}
 	return facts

@@ -63,6 +63,8 @@ type Sandbox struct {
 	// Core is what the scheduler's plugins share.
 	Core *core.Core
 
+	// life is the context in which schedulers run, ctx that of the one that does.
+	life     context.Context
 	ctx      context.Context
 	cancel   context.CancelFunc
 	options  Options
@@ -73,7 +75,7 @@ type Sandbox struct {
 	flying   flying
 	landings *landings
 	// asking: the scheduling loop has finished with the pod before, and asks for the next.
-	asking  atomic.Bool
+	asking  *atomic.Bool
 	running sync.WaitGroup
 	// limit is the scheduling cycle beyond which there is no progress any more.
 	limit int64
@@ -97,8 +99,7 @@ func New(ctx context.Context, objects []scenario.Object, o Options) (*Sandbox, e
 		o.Patience = defaultPatience
 	}
 	setFeatureDefaults()
-	s := &Sandbox{options: o, Clock: clocktesting.NewFakeClock(o.Now), limit: mostCycles, flying: newFlying(), landings: &landings{}}
-	s.ctx, s.cancel = context.WithCancel(ctx)
+	s := &Sandbox{options: o, Clock: clocktesting.NewFakeClock(o.Now), life: ctx}
 	var err error
 	if s.API, err = memory.New(s.Clock); err != nil {
 		return nil, err
@@ -117,6 +118,8 @@ func New(ctx context.Context, objects []scenario.Object, o Options) (*Sandbox, e
 
 // build builds the scheduler.
 func (s *Sandbox) build() error {
+	s.ctx, s.cancel = context.WithCancel(s.life)
+	s.limit, s.flying, s.landings, s.asking = mostCycles, newFlying(), &landings{}, &atomic.Bool{}
 	s.receipts = &receipts{api: s.API}
 	kube, groups := s.API.Kube(), s.API.Groups()
 	s.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
@@ -152,21 +155,27 @@ func (s *Sandbox) build() error {
 	for name, f := range s.sched.Profiles {
 		s.sched.Profiles[name] = oneByOne{f, s.landings}
 	}
+	s.observe()
+	return nil
+}
+
+// observe notes what the scheduling loop takes and gives back. The loop of a scheduler that was ended may go on for a moment, so that each has notes of its own.
+func (s *Sandbox) observe() {
+	asking, flying, landings := s.asking, s.flying, s.landings
 	next := s.sched.NextEntity
 	s.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
-		s.asking.Store(true)
+		asking.Store(true)
 		entity, err := next(logger)
-		s.flying.took(entity)
-		s.asking.Store(false)
+		flying.took(entity)
+		asking.Store(false)
 		return entity, err
 	}
 	fail := s.sched.FailureHandler
 	s.sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		fail(ctx, f, info, status, nominating, start)
-		s.landings.drop(info.Pod.UID)
-		s.flying.fell(info.Pod)
+		landings.drop(info.Pod.UID)
+		flying.fell(info.Pod)
 	}
-	return nil
 }
 
 // forEver is a backoff in seconds that never ends.
@@ -207,6 +216,19 @@ func (s *Sandbox) Start() error {
 
 // Run lets the scheduler run in the background until Stop.
 func (s *Sandbox) Run() { s.running.Go(func() { s.sched.Run(s.ctx) }) }
+
+// Restart ends the scheduler as a crash would, and has a new one run on what the API holds.
+func (s *Sandbox) Restart() error {
+	s.Stop()
+	if err := s.build(); err != nil {
+		return err
+	}
+	if err := s.Start(); err != nil {
+		return err
+	}
+	s.Run()
+	return nil
+}
 
 // Stop ends the scheduler and waits for it.
 func (s *Sandbox) Stop() {

@@ -5,6 +5,7 @@ package evictions_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -177,14 +178,18 @@ func TestNobodyWaitsWhoIsDueSomething(t *testing.T) {
 		s.fill(job("one", "a", 1, 4, once), job("two", "a", 1, 4, once))
 		s.Create(t, job("gang", "a", 8, 8, once))
 		s.refused("gang", "room is reserved for 8 pods on 2 nodes")
-		// Another process reserves it anew: how long the gang has waited is in its status.
+		before := s.reserved("a", nil)
+		// Another process reserves the same again before anybody takes what was freed meanwhile.
 		s.stop()
-		s.start()
-		s.Create(t, job("late", "a", 1, 1, once))
-		env.Eventually(t, patience, s.Waits(t, "late", model.NotEnoughResources))
-		s.refused("gang", "room is reserved for 8 pods on 2 nodes")
 		ended := s.Members(t, "one")
 		s.erase(t, ended[0])
+		s.Create(t, job("late", "a", 1, 1, once))
+		s.start()
+		env.Eventually(t, patience, s.Waits(t, "late", model.QueueFull))
+		s.refused("gang", "room is reserved for 8 pods on 2 nodes")
+		if after := s.reserved("a", before); !after.Since.Equal(before.Since) || !maps.EqualFunc(after.Pods, before.Pods, slices.Equal[[]types.UID]) {
+			t.Errorf("there was reserved %v, and is after the restart %v", before, after)
+		}
 		s.Create(t, job("short", "a", 1, 1, once, func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(60)) }))
 		s.holds(map[string]int{"short": 1, "late": 0, "gang": 0})
 		for _, p := range slices.Concat(ended[1:], s.Members(t, "two"), s.Members(t, "short")) {
@@ -207,4 +212,23 @@ func TestNobodyWaitsWhoIsDueSomething(t *testing.T) {
 		t.Logf("the second job started after %s", time.Since(began).Round(time.Second))
 		s.evicted(map[string]int{}, calm)
 	})
+}
+
+// reserved waits until it is written what room is reserved in a queue, and that it is not as before, and returns it.
+func (s *scene) reserved(queue string, before *model.Reservation) (now *model.Reservation) {
+	s.t.Helper()
+	env.Eventually(s.t, patience, func() string {
+		q, err := s.Volcano.SchedulingV1beta1().Queues().Get(s.t.Context(), queue, metav1.GetOptions{})
+		if err == nil {
+			now, err = model.ReservationOf(q.Annotations)
+		}
+		switch {
+		case err != nil:
+			return err.Error()
+		case now == nil || now.Same(before):
+			return fmt.Sprintf("there is reserved %v", now)
+		}
+		return ""
+	})
+	return now
 }
