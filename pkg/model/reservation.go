@@ -31,9 +31,10 @@ type Reservation struct {
 	UID types.UID `json:"uid"`
 	// Since is when room was reserved for it first.
 	Since time.Time `json:"since"`
-	// Start is when the room is expected to be free. Bound: it is by then.
-	Start time.Time `json:"start"`
-	Bound bool      `json:"bound,omitempty"`
+	// Start is when the room is expected to be free. Bound: it is by then. Guessed: nobody has said when all of the pods in the way end.
+	Start   time.Time `json:"start"`
+	Bound   bool      `json:"bound,omitempty"`
+	Guessed bool      `json:"guessed,omitempty"`
 	// First is by when it was first told that it starts; zero if that was no bound.
 	First time.Time `json:"first,omitzero"`
 	// Pods are those for which it is reserved, by node. InTheWay are those that were in the way at first. Both are empty for a job that is too large
@@ -66,7 +67,7 @@ func (r *Reservation) Same(o *Reservation) bool {
 	if r == nil || o == nil {
 		return r == o
 	}
-	return r.UID == o.UID && r.Job == o.Job && r.Since.Equal(o.Since) && r.Start.Equal(o.Start) && r.Bound == o.Bound && r.First.Equal(o.First) &&
+	return r.UID == o.UID && r.Job == o.Job && r.Since.Equal(o.Since) && r.Start.Equal(o.Start) && r.Bound == o.Bound && r.Guessed == o.Guessed && r.First.Equal(o.First) &&
 		maps.EqualFunc(r.Pods, o.Pods, slices.Equal[[]types.UID]) && slices.Equal(r.InTheWay, o.InTheWay)
 }
 

@@ -56,7 +56,7 @@ func (a *attempt) reserve(ctx context.Context, may dispatch.Attempt) error {
 			a.Keeper.Abandon(a.job.Key)
 		}
 	default:
-		a.make(ctx, ahead)
+		a.make(ctx, may, ahead)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (a *attempt) resume(ctx context.Context, may dispatch.Attempt) error {
 		a.Dispatcher.NotResumed(a.turn.Lead.UID)
 		a.outcome.Repeated = true
 	default:
-		a.make(ctx, ahead)
+		a.make(ctx, may, ahead)
 	}
 	return nil
 }
@@ -101,8 +101,8 @@ func (a *attempt) ahead(ctx context.Context, may dispatch.Attempt, by time.Time)
 }
 
 // make keeps the room for the job, and ends its turn with that.
-func (a *attempt) make(ctx context.Context, ahead gang.Ahead) {
-	a.Keeper.Holds.Make(ctx, a.job, ahead)
-	a.Dispatcher.Reserve(a.turn.Lead.UID, dispatch.Room{Start: ahead.Start, Bound: ahead.Sure, Leavers: slices.Collect(maps.Keys(ahead.Leavers))})
+func (a *attempt) make(ctx context.Context, may dispatch.Attempt, ahead gang.Ahead) {
+	a.Keeper.Holds.Make(ctx, a.job, ahead, may.Within)
+	a.Dispatcher.Reserve(a.turn.Lead.UID, dispatch.Room{Start: ahead.Start, Bound: ahead.Sure, Guessed: ahead.Guessed, Leavers: slices.Collect(maps.Keys(ahead.Leavers))})
 	a.outcome.Made = true
 }

@@ -141,6 +141,7 @@ func (p *player) tick() error {
 			p.ends.Put(a)
 		}
 	}
+	p.world.promises(p.recorder.Tell)
 	return errors.Join(err, p.forget())
 }
 

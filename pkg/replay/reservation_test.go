@@ -19,6 +19,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/replay"
+	"github.com/caldera-scheduler/caldera/pkg/replay/history"
 	"github.com/caldera-scheduler/caldera/pkg/replay/trace"
 )
 
@@ -64,27 +65,34 @@ func TestRoomIsReservedForAGang(t *testing.T) {
 	for name, c := range map[string]struct {
 		conf string
 		ends trace.Ends
+		// bound, estimate: it is told by when it starts at the latest, or when it is expected to.
+		bound, estimate bool
 		// most is how many ticks it may wait, least how many it has to.
 		least, most int
 	}{
 		"no room is reserved":        {conf: allocate, ends: trace.Enforced, least: 400, most: 700},
 		"nobody says when jobs end":  {conf: reserving("reservation.after: 100s"), least: 10, most: 50},
-		"jobs are stopped":           {conf: reserving("reservation.after: 100s"), ends: trace.Enforced, least: 10, most: 50},
+		"jobs are stopped":           {conf: reserving("reservation.after: 100s"), ends: trace.Enforced, bound: true, least: 10, most: 50},
 		"jobs say it, nobody trusts": {conf: reserving("reservation.after: 100s"), ends: trace.Declared, least: 10, most: 50},
 		"jobs say it, and are believed": {
-			conf: reserving("reservation.after: 100s, reservation.trust: Declared, reservation.backfillWithin: 0s"), ends: trace.Declared, least: 10, most: 50,
+			conf: reserving("reservation.after: 100s, reservation.trust: Declared, reservation.backfillWithin: 0s"), ends: trace.Declared, estimate: true, least: 10, most: 50,
 		},
-		"at once": {conf: reserving("reservation.after: 0s"), ends: trace.Enforced, most: 36},
-		"its waiting time is over, and sla votes before gang": {conf: patient("{name: sla, arguments: {sla-waiting-time: 100s}}", "{name: gang}"), ends: trace.Enforced, least: 10, most: 50},
+		"at once": {conf: reserving("reservation.after: 0s"), ends: trace.Enforced, bound: true, most: 36},
+		"its waiting time is over, and sla votes before gang": {
+			conf: patient("{name: sla, arguments: {sla-waiting-time: 100s}}", "{name: gang}"), ends: trace.Enforced, bound: true, least: 10, most: 50,
+		},
 		"gang votes first": {conf: patient("{name: gang}", "{name: sla, arguments: {sla-waiting-time: 100s}}"), ends: trace.Enforced, least: 400, most: 700},
 		// Jobs of 32 ticks may pass, but not for ever.
-		"short jobs pass": {conf: reserving("reservation.after: 100s, reservation.trust: Declared"), ends: trace.Declared, least: 51, most: 90},
+		"short jobs pass": {conf: reserving("reservation.after: 100s, reservation.trust: Declared"), ends: trace.Declared, estimate: true, least: 51, most: 90},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := stream(4, 60)
 			h, err := run(t, tr, replay.Options{Config: configured(t, c.conf), Ends: c.ends})
 			check(t, err)
+			if told := h.Jobs[gangOf(tr)].Told; told.Bound != c.bound || told != (history.Told{}) != (c.bound || c.estimate) || told.Bound && h.Jobs[gangOf(tr)].Missed() {
+				t.Errorf("the gang was told %v, and started at %s; want a bound: %t, an estimate: %t", told, h.Jobs[gangOf(tr)].Start, c.bound, c.estimate)
+			}
 			at := ticks(h)[gangOf(tr)]
 			if waited := at[1] - at[0]; at[1] < 0 || waited < c.least || waited > c.most {
 				t.Errorf("the gang came at tick %d and started at %d, want that it waits for %d to %d ticks", at[0], at[1], c.least, c.most)
@@ -256,6 +264,9 @@ func TestHoldersStartByTheirBound(t *testing.T) {
 			r.Errorf("%g jobs started later than they were told first: %s", late, text)
 		}
 		for i, at := range ticks(h) {
+			if o := h.Jobs[i]; o.Told.Bound && o.Missed() {
+				r.Errorf("job %d starts at %s, and was told %s: %s", i, o.Start, o.Told.By, text)
+			}
 			if at[1] < 0 {
 				r.Errorf("job %d of %d workers with %d GPUs on %d nodes with %d never starts", i, tr.Jobs[i].Workers, tr.Jobs[i].GPUs, len(tr.Nodes), size)
 			}

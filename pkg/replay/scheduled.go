@@ -182,6 +182,22 @@ func (w *scheduled) fragmented() float64 { return w.floor.fragmented() }
 
 func (w *scheduled) switches(a *actor) int { return w.floor.switches(a) }
 
+func (w *scheduled) promises(tell func(job int, by time.Duration, bound bool)) {
+	reserved, _ := w.box.Core.Dispatcher.View().Reservations()
+	for _, r := range reserved {
+		if r.Guessed {
+			// It is told that nobody has said so.
+			continue
+		}
+		for _, pods := range r.Pods {
+			if a := w.actors[pods[0]]; a != nil {
+				tell(a.job, r.Start.Sub(w.begin), r.Bound)
+			}
+			break
+		}
+	}
+}
+
 func (w *scheduled) bound() int { return w.placed }
 
 func (w *scheduled) stop() { w.box.Stop() }

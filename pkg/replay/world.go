@@ -26,6 +26,8 @@ type world interface {
 	fragmented() float64
 	// switches is how many switches next to the nodes a job's pods are below; 0 where that is not known.
 	switches(*actor) int
+	// promises calls tell with the jobs that are told by when they start. Bound: by then at the latest.
+	promises(tell func(job int, by time.Duration, bound bool))
 	// bound is how many pods got nodes so far.
 	bound() int
 	stop()
@@ -90,6 +92,8 @@ func (w *ruled) fragmented() float64 {
 }
 
 func (w *ruled) switches(*actor) int { return 0 }
+
+func (w *ruled) promises(func(job int, by time.Duration, bound bool)) {}
 
 func (w *ruled) bound() int { return w.pods }
 

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/klog/v2"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
@@ -23,11 +24,11 @@ import (
 type Holds struct{ k *Keeper }
 
 // Make keeps room for a job until pods have ended that nobody evicts. It takes the place of room that was kept for the job before. Nobody but
-// the planner is told of it.
+// the planner is told of it. Within is how much later it may be free than is expected, because short jobs use it until then.
 //
 // Nobody of another profile is kept from the room: to be told of it would be a write to the API server for each pod.
-func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead) {
-	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a)}
+func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead, within time.Duration) {
+	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a, within)}
 	placed := map[types.UID]bool{}
 	nominations := make([]model.Nomination, len(a.Placements))
 	for i, p := range a.Placements {
@@ -54,7 +55,7 @@ func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead) {
 }
 
 // toldOf says for people what room is reserved, and when it will be free.
-func toldOf(a gang.Ahead) string {
+func toldOf(a gang.Ahead, within time.Duration) string {
 	nodes := map[string]bool{}
 	for _, p := range a.Placements {
 		nodes[p.Node] = true
@@ -64,7 +65,9 @@ func toldOf(a gang.Ahead) string {
 	case a.Sure:
 		when = "by " + at + ", when the last pod that is there is stopped"
 	case !a.Guessed:
-		when = "about " + at + ", when the last pod that is there is expected to end"
+		if when = "about " + at + ", when the last pod that is there is expected to end"; within > 0 {
+			when += fmt.Sprintf(", or up to %s later, as short jobs use the room until then", duration.HumanDuration(within))
+		}
 	}
 	return fmt.Sprintf("room is reserved for %d pods on %d nodes: the job starts %s", len(a.Placements), len(nodes), when)
 }

@@ -422,7 +422,7 @@ func (d *Dispatcher) attemptAhead(a *Attempt) {
 	if r == nil {
 		return
 	}
-	a.Declared = r.Declared()
+	a.Declared, a.Within = r.Declared(), r.BackfillWithin
 	if h == nil {
 		a.Reserves = !d.turn.borrowing && d.waits.holders.seeks(a.Job)
 		return
@@ -480,10 +480,11 @@ func (s *holders) keeps(w *waiting, borrowing bool) model.Reason {
 }
 
 // Room is room that is reserved: when the last of the leavers, the pods that are there, is expected to have ended. Bound: they are stopped by then.
+// Guessed: of some nobody has said when they end.
 type Room struct {
-	Start   time.Time
-	Bound   bool
-	Leavers []types.UID
+	Start          time.Time
+	Bound, Guessed bool
+	Leavers        []types.UID
 }
 
 // hold makes a job a holder, or gives it other room. Told is what a scheduler before this one had reserved for it; nil: nothing.
@@ -516,7 +517,7 @@ func (s *holders) hold(job *model.Job, room Room, told *model.Reservation) {
 		Holder: job, Queue: s.queuePriority(job.Queue), Start: room.Start, Bound: room.Bound,
 		Borrows: !s.cfg.Policies.DueFor(job.Queue, h.need, back),
 	}
-	h.noted = s.note(job, h)
+	h.noted = s.note(job, h, room.Guessed)
 	s.of[job.Key], s.sought = h, model.JobKey{}
 }
 

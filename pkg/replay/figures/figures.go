@@ -38,6 +38,7 @@ type Figures struct {
 	Fairness Fairness     `json:"fairness"`
 	Evicted  Evicted      `json:"evicted"`
 	Overtook Overtaking   `json:"overtaking"`
+	Promises Promises     `json:"promises"`
 	// Switches is how many switches next to the nodes a gang's pods are below; 0 where that is not known.
 	Switches Distribution `json:"switches"`
 	// Arrived is what was allocated by how much was asked for, where jobs come once.
@@ -72,6 +73,22 @@ type Evicted struct {
 	LostGPUHours float64 `json:"lostGPUHours"`
 }
 
+// Promises is what jobs were first told of by when they start: a bound, or an estimate.
+type Promises struct {
+	Bounds    Promised `json:"bounds"`
+	Estimates Promised `json:"estimates"`
+}
+
+// Promised are jobs that were told by when they start.
+type Promised struct {
+	// Jobs counts them, Missed those that started later, or never.
+	Jobs   int `json:"jobs"`
+	Missed int `json:"missed"`
+	// Ahead is how long before they were told; Late by how much those that started started later, 0 for those that did not.
+	Ahead Distribution `json:"ahead"`
+	Late  Distribution `json:"late"`
+}
+
 // Overtaking is jobs that started later than one that came after them, of the same queue and size.
 type Overtaking struct {
 	Jobs int `json:"jobs"`
@@ -87,7 +104,7 @@ const shortest = 10 * time.Second
 func Of(t *trace.Trace, h *history.History) Figures {
 	last := t.Last()
 	from := last / 10
-	f := Figures{Load: t.Load(), Overtook: overtaking(t, h, from), Fairness: fairness(h, from, last), Evicted: evicted(h, last)}
+	f := Figures{Load: t.Load(), Overtook: overtaking(t, h, from), Fairness: fairness(h, from, last), Evicted: evicted(h, last), Promises: promises(t, h, from)}
 	all := newTally("all")
 	tallies := classes()
 	var delays, switches []float64
@@ -232,6 +249,29 @@ func evicted(h *history.History, last time.Duration) Evicted {
 		e.PerHour = float64(until) / hours
 	}
 	return e
+}
+
+// promises compares what jobs were told with what came of it.
+func promises(t *trace.Trace, h *history.History, from time.Duration) Promises {
+	of := func(bound bool) (p Promised) {
+		var ahead, late []float64
+		for i, o := range h.Jobs {
+			if o.Told == (history.Told{}) || o.Told.Bound != bound || t.Jobs[i].Submit < from {
+				continue
+			}
+			p.Jobs++
+			if o.Missed() {
+				p.Missed++
+			}
+			ahead = append(ahead, (o.Told.By - o.Told.At).Seconds())
+			if o.Started() {
+				late = append(late, max(0, (o.Start-o.Told.By).Seconds()))
+			}
+		}
+		p.Ahead, p.Late = distribution(ahead), distribution(late)
+		return p
+	}
+	return Promises{Bounds: of(true), Estimates: of(false)}
 }
 
 // overtaking finds jobs that started later than one of the same queue and size that came after them.

@@ -101,6 +101,33 @@ func TestFairness(t *testing.T) {
 	}
 }
 
+// TestPromises: of those that count two were told a bound, of which one starts later, and three an estimate, of which one starts later and one never.
+func TestPromises(t *testing.T) {
+	tr := ten()
+	const h = time.Hour
+	played := played(tr, h, h, h, h, h, h, 0, 0, 0, 0, -1)
+	for job, told := range map[int]history.Told{
+		0: {At: 0, By: 0, Bound: true}, // It does not count.
+		1: {At: h, By: 2 * h, Bound: true}, 2: {At: 2 * h, By: 3*h - 30*time.Minute, Bound: true},
+		3: {At: 3 * h, By: 4*h + time.Minute}, 4: {At: 4 * h, By: 5*h - 6*time.Minute}, 10: {At: 10 * h, By: 11 * h},
+	} {
+		played.Jobs[job].Told = told
+	}
+	want := figures.Promises{
+		Bounds: figures.Promised{
+			Jobs: 2, Missed: 1, Ahead: figures.Distribution{Mean: 2700, P50: 1800, P95: 3600, P99: 3600, Max: 3600},
+			Late: figures.Distribution{Mean: 900, P95: 1800, P99: 1800, Max: 1800},
+		},
+		Estimates: figures.Promised{
+			Jobs: 3, Missed: 2, Ahead: figures.Distribution{Mean: 3500, P50: 3600, P95: 3660, P99: 3660, Max: 3660},
+			Late: figures.Distribution{Mean: 180, P95: 360, P99: 360, Max: 360},
+		},
+	}
+	if diff := cmp.Diff(want, figures.Of(tr, played).Promises, near); diff != "" {
+		t.Errorf("(-want,+got)\n%s", diff)
+	}
+}
+
 func TestWhatIsAllocatedByWhatIsAskedFor(t *testing.T) {
 	h := &history.History{GPUs: 10, Arrivals: []history.Arrival{
 		{Asked: 1, Held: 1, Fragmented: 0.5}, {Asked: 1, Held: 1, Fragmented: 0.7}, {Asked: 2, Held: 1, Fragmented: 1},

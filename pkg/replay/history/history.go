@@ -67,7 +67,18 @@ type Outcome struct {
 	// Evictions is how often it was evicted; Lost are the GPU seconds of work that it had to do again.
 	Evictions int
 	Lost      float64
+	// Told is what the job was first told of when it starts.
+	Told Told
 }
+
+// Told is when a job was told something, and by when it starts by that. Bound: by then at the latest, else it is expected to. The zero value: it was told nothing.
+type Told struct {
+	At, By time.Duration
+	Bound  bool
+}
+
+// Missed reports whether a job that was told by when it starts starts later, or never does.
+func (o Outcome) Missed() bool { return o.Told != Told{} && (!o.Started() || o.Start > o.Told.By) }
 
 // never is the time of what did not happen.
 const never = time.Duration(-1)
@@ -212,6 +223,13 @@ func (r *Recorder) Start(job, switches int) {
 		o.Start = r.now
 	}
 	r.hold(job, 1)
+}
+
+// Tell notes by when a job that waits was told to start. What it was told before counts.
+func (r *Recorder) Tell(job int, by time.Duration, bound bool) {
+	if o := &r.history.Jobs[job]; o.Told == (Told{}) && !o.Started() {
+		o.Told = Told{At: r.now, By: by, Bound: bound}
+	}
 }
 
 // Evict notes that a job lost its pods and waits again. Lost are the GPU seconds of work that it has to do again; a job that was not whole yet loses

@@ -70,6 +70,8 @@ func (r *Report) sections() []section {
 		// There was never more than one queue.
 		all = slices.DeleteFunc(all, func(s section) bool { return s.title == fairness })
 	}
+	all = append(all, r.told("TOLD A BOUND", func(f figures.Figures) figures.Promised { return f.Promises.Bounds })...)
+	all = append(all, r.told("TOLD AN ESTIMATE", func(f figures.Figures) figures.Promised { return f.Promises.Estimates })...)
 	if slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Figures.Switches.Max > 0 }) {
 		all = append(all, section{"SWITCHES A GANG", []row{
 			{"mean", func(f figures.Figures) string { return known(f.Switches.Mean) }},
@@ -89,6 +91,20 @@ func (r *Report) sections() []section {
 		}}}, spread(func(f figures.Figures) figures.Distribution { return classOf(f, name).Wait })...)})
 	}
 	return all
+}
+
+// told is the section about jobs that were told by when they start; none where no run has any.
+func (r *Report) told(title string, of func(figures.Figures) figures.Promised) []section {
+	if !slices.ContainsFunc(r.Runs, func(run Run) bool { return of(run.Figures).Jobs > 0 }) {
+		return nil
+	}
+	return []section{{title, []row{
+		{"jobs", func(f figures.Figures) string { return fmt.Sprint(of(f).Jobs) }},
+		{"started later, or never", func(f figures.Figures) string { return fmt.Sprint(of(f).Missed) }},
+		{"later by, mean of all", func(f figures.Figures) string { return span(of(f).Late.Mean) }},
+		{"later by, at most", func(f figures.Figures) string { return span(of(f).Late.Max) }},
+		{"told ahead, mean", func(f figures.Figures) string { return span(of(f).Ahead.Mean) }},
+	}}}
 }
 
 // points are the parts of the GPUs asked for, in percent, at which a table tells what is allocated.
