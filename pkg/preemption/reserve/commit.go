@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -44,16 +45,29 @@ func (k *Keeper) Commit(ctx context.Context, action config.Action, rule string, 
 	k.wait(job.Key, st, now)
 	defer k.follow(model.Change{Jobs: []model.JobKey{job.Key}, Tasks: uids})
 	logger := klog.FromContext(ctx)
-	for _, p := range st.Placements {
+	pods := make([]*corev1.Pod, len(st.Placements))
+	for i, p := range st.Placements {
+		pods[i] = p.Task.Pod
+	}
+	k.queue(pods)
+	if err := k.nominate(logger, st.Placements); err != nil {
+		return err
+	}
+	if decision != nil {
+		logger.V(2).Info("Evicting", "job", job.Key, "queue", job.Queue, "action", action, "pods", len(uids), "decision", decision.ID)
+		k.Executor.Execute(decision)
+	}
+	return nil
+}
+
+// nominate keeps pods of all profiles off the room of some tasks, as far as the scheduling queue knows their pods; else once the API server says it.
+func (k *Keeper) nominate(logger klog.Logger, placements []gang.Placement) error {
+	for _, p := range placements {
 		info, err := framework.NewPodInfo(p.Task.Pod)
 		if err != nil {
 			return fmt.Errorf("reading pod %s/%s: %w", p.Task.Pod.Namespace, p.Task.Pod.Name, err)
 		}
 		k.profile.AddNominatedPod(logger, info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: p.Node})
-	}
-	if decision != nil {
-		logger.V(2).Info("Evicting", "job", job.Key, "queue", job.Queue, "action", action, "pods", len(uids), "decision", decision.ID)
-		k.Executor.Execute(decision)
 	}
 	return nil
 }

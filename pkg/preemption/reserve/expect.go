@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -67,12 +65,9 @@ func (k *Keeper) give(t *model.Task, e expectation) {
 	k.waits.join(t.Job, wait{members: []types.UID{t.UID}, pods: map[types.UID]string{}, until: k.clock.Now().Add(k.timeout)})
 	k.state.Pipeline([]model.Nomination{{UID: t.UID, Node: e.task.Nominated}}, nil)
 	k.state.Unexpect(e.task.UID)
-	info, err := framework.NewPodInfo(t.Pod)
-	if err != nil {
-		klog.Background().Error(err, "Reading a pod that was moved", "pod", klog.KObj(t.Pod))
-		return
+	if err := k.nominate(klog.Background(), []gang.Placement{{Task: t, Node: e.task.Nominated}}); err != nil {
+		klog.Background().Error(err, "Keeping the room of a pod that was moved")
 	}
-	k.profile.AddNominatedPod(klog.Background(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: e.task.Nominated})
 }
 
 // unexpect gives up the room of pods that are not to be created again: they stay, or have ended by themselves.

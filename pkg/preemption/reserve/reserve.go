@@ -40,7 +40,9 @@ type Config struct {
 	State   *model.State
 	Writer  *status.Writer
 	Profile Profile
-	Clock   clock.WithTicker
+	// Queue has the scheduling queue know pods, which tells filters of the nominations of those only. It is called in scheduling cycles.
+	Queue func([]*corev1.Pod)
+	Clock clock.WithTicker
 	// Args say how evictions are carried out.
 	Args *config.ReclaimArgs
 }
@@ -53,6 +55,7 @@ type Keeper struct {
 
 	state   *model.State
 	profile Profile
+	queue   func([]*corev1.Pod)
 	clock   clock.WithTicker
 	timeout time.Duration
 	waits   waits
@@ -64,7 +67,7 @@ type Keeper struct {
 func New(c Config) *Keeper {
 	k := &Keeper{
 		Ledger: eviction.NewLedger(int(c.Args.LedgerSize), c.Args.QueueCooldown.Duration),
-		state:  c.State, profile: c.Profile, clock: c.Clock, timeout: c.Args.VictimTimeout.Duration,
+		state:  c.State, profile: c.Profile, queue: c.Queue, clock: c.Clock, timeout: c.Args.VictimTimeout.Duration,
 		waits: waits{of: map[model.JobKey]wait{}},
 	}
 	k.Executor = eviction.NewExecutor(eviction.Config{

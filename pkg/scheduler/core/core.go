@@ -70,9 +70,8 @@ type started struct {
 	Preemption *preemption.Preemption
 
 	// handle is the profile through which the core acts.
-	handle framework.Framework
-	// activate moves pods to the active queue, and tells which are not there then.
-	activate func(klog.Logger, []*corev1.Pod) []dispatch.Standing
+	handle   framework.Framework
+	queueing Queueing
 	// quotas: resource quotas are followed. Only Start and Adopt look at it.
 	quotas bool
 }
@@ -150,10 +149,16 @@ func (c *Core) Attach(handle framework.Framework) {
 // Start builds the parts and begins to watch, once. All profiles must have been attached.
 func (c *Core) Start() error { return c.setup.start() }
 
-// ActivateBy has pods moved to the active queue by another function than the handle's. It must be called before the scheduler runs.
-func (c *Core) ActivateBy(activate func(klog.Logger, []*corev1.Pod) []dispatch.Standing) {
-	c.activate = activate
+// Queueing is what waits in front of the scheduling queue.
+type Queueing struct {
+	// Activate moves pods to the active queue, and tells which are not there then.
+	Activate func(klog.Logger, []*corev1.Pod) []dispatch.Standing
+	// Admit moves pods to the queue, behind its gate, so that it tells filters of their nominations.
+	Admit func(klog.Logger, []*corev1.Pod)
 }
+
+// QueueBy has pods moved by other functions than the handle's. It must be called before the scheduler runs.
+func (c *Core) QueueBy(q Queueing) { c.queueing = q }
 
 // Pods lists the pods that the scheduler's informer has. It must not be called before Start.
 func (c *Core) Pods() corelisters.PodLister {
@@ -191,9 +196,12 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	}
 	writer.WriteCoscheduling(groups.Coscheduling)
 	c.Writer, c.handle = writer, handle
-	c.activate = func(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
-		handle.Activate(logger, byName(pods))
-		return nil
+	c.queueing = Queueing{
+		Activate: func(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
+			handle.Activate(logger, byName(pods))
+			return nil
+		},
+		Admit: func(klog.Logger, []*corev1.Pod) {},
 	}
 	rules := c.Rules.current()
 	rules.use(c.setup.joined)
@@ -203,6 +211,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	c.profiles.warnOfPreemption(logger)
 	c.Evictions = reserve.New(reserve.Config{
 		State: c.State, Writer: writer, Profile: handle, Clock: c.options.Clock, Args: c.setup.evictions(),
+		Queue: func(pods []*corev1.Pod) { c.queueing.Admit(logger, pods) },
 	})
 	c.coolDown(rules)
 	releaser := &release.Releaser{State: c.State, Writer: writer, Keeper: c.Evictions, Evicts: c.Rules.Evicts}
@@ -214,7 +223,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 		NeverFits: gang.NeverFits,
 		Checks:    c.profiles.checks,
 		Lead:      func(job *model.Job) *model.Task { return c.Rules.Arrange(job).Order.Lead(job) },
-		Activate:  func(pods []*corev1.Pod) []dispatch.Standing { return c.activate(logger, pods) },
+		Activate:  func(pods []*corev1.Pod) []dispatch.Standing { return c.queueing.Activate(logger, pods) },
 		Settle:    func(members []types.UID, bind bool) { settle(handle, members, bind) },
 		Ungate:    c.Gates.Open,
 		Report:    writer.Waits,

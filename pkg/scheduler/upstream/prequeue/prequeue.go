@@ -38,7 +38,7 @@ func Install(c *core.Core, sched *scheduler.Scheduler) {
 	l := newPrequeue(sched.SchedulingQueue, c.Holds)
 	l.seen, l.pods = c.Dispatcher.Seen, c.Pods()
 	sched.SchedulingQueue = l
-	c.ActivateBy(l.offer)
+	c.QueueBy(core.Queueing{Activate: l.offer, Admit: l.admit})
 	handOver(c, sched, l)
 }
 
@@ -156,6 +156,19 @@ func (l *prequeue) offer(logger klog.Logger, pods []*corev1.Pod) []dispatch.Stan
 		}
 	}
 	return standings
+}
+
+// admit moves pods that wait to the queue, behind its gate: it tells filters of the nomination of a pod only if it has the pod.
+func (l *prequeue) admit(logger klog.Logger, pods []*corev1.Pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ctx := klog.NewContext(context.Background(), logger)
+	for _, pod := range pods {
+		if e := l.waiting[pod.UID]; e != nil {
+			l.take(pod.UID)
+			l.SchedulingQueue.Add(ctx, e.pod)
+		}
+	}
 }
 
 // take takes a pod out of the prequeue if it is there. The lock is held.

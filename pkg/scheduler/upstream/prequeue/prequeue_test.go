@@ -64,7 +64,7 @@ func (g *gate) queues(ctx context.Context, listed ...runtime.Object) (bare queue
 }
 
 func newPod(name, version, scheduler string) *corev1.Pod {
-	return builders.Pod("ns", name).Label("version", version).SchedulerName(scheduler).Obj()
+	return builders.Pod("ns", name).Label("version", version).SchedulerName(scheduler).Req(builders.CPU("1")).Obj()
 }
 
 // seen lists pods with their versions.
@@ -115,6 +115,41 @@ func TestANominationIsKnownToTheQueue(t *testing.T) {
 	l.Delete(klog.Background(), after)
 	if all, _ := l.PendingPods(); len(all) > 0 || len(l.NominatedPodsForNode("n")) > 0 {
 		t.Errorf("after it was deleted %v are pending and %d are nominated", seen(all), len(l.NominatedPodsForNode("n")))
+	}
+}
+
+// TestAPodIsKnownToTheQueueOnceRoomIsKeptForIt: filters are told of it before the API server is, and until it says something else.
+func TestAPodIsKnownToTheQueueOnceRoomIsKeptForIt(t *testing.T) {
+	g := &gate{open: map[types.UID]bool{}}
+	p := newPod("p", "1", batch)
+	_, l := g.queues(t.Context(), p)
+	l.Add(t.Context(), p)
+	info, err := framework.NewPodInfo(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func() int64 {
+		l.AddNominatedPod(klog.Background(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: "n"})
+		cpu := int64(0)
+		for _, n := range l.NominatedPodsForNode("n") {
+			cpu += n.CalculateResource().Resource.GetMilliCPU()
+		}
+		return cpu
+	}
+	if kept := keep(); kept != 0 {
+		t.Errorf("the queue keeps %d milli-CPUs for a pod that it does not have", kept)
+	}
+	l.admit(klog.Background(), []*corev1.Pod{p, newPod("gone", "1", batch)})
+	if kept := keep(); kept != 1000 {
+		t.Errorf("the queue keeps %d milli-CPUs for the pod, want 1000", kept)
+	}
+	if active, _ := l.SchedulingQueue.PendingPods(); len(active) != 1 || len(l.waiting) != 0 {
+		t.Errorf("the queue has %v, and %d wait before it", seen(active), len(l.waiting))
+	}
+	again := newPod("p", "2", batch)
+	l.Update(t.Context(), p, again)
+	if len(l.NominatedPodsForNode("n")) != 1 {
+		t.Error("news of the pod has the queue forget the nomination")
 	}
 }
 
