@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,8 @@ type Turn struct {
 type Outcome struct {
 	// Made: room is being made, and kept for the job. The turn is over.
 	Made bool
+	// Node is where pods leave for the lead, if they do.
+	Node string
 	// Repeated: the turn is over, and will be repeated.
 	Repeated bool
 	// Reason is why the job waits, if it is another one than that there is no room; Why tells why nobody is evicted; nil: not worth telling.
@@ -204,5 +207,8 @@ func (a *attempt) try(ctx context.Context, action config.Action) (why string, er
 	}
 	err = a.Keeper.Commit(ctx, action, trial.Rule(), a.job, statement)
 	a.outcome.Made = err == nil
+	if i := slices.IndexFunc(statement.Placements, func(p gang.Placement) bool { return p.Task.UID == a.turn.Lead.UID }); i >= 0 {
+		a.outcome.Node = statement.Placements[i].Node
+	}
 	return "", err
 }

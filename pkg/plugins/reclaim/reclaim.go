@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/apis/config/validation"
@@ -55,7 +56,8 @@ func New(core Core) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugi
 // Name returns the plugin's name.
 func (pl *Reclaim) Name() string { return Name }
 
-// PostFilter makes room for a turn that was refused, if the policies allow that. Otherwise the reason tells why.
+// PostFilter makes room for a turn that was refused, if the policies allow that. Otherwise the reason tells why. Upstream writes the node that is
+// named here together with the condition Unschedulable: autoscalers that saw that alone would bring a node for the pod.
 func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	refusal := gang.RefusalOf(state)
 	if refusal == nil || refusal.Withheld {
@@ -67,6 +69,8 @@ func (pl *Reclaim) PostFilter(ctx context.Context, state fwk.CycleState, pod *co
 	switch {
 	case err != nil:
 		return nil, fwk.AsStatus(err)
+	case outcome.Node != "":
+		return framework.NewPostFilterResultWithNominatedNode(outcome.Node), fwk.NewStatus(fwk.Success)
 	case outcome.Made:
 		return nil, fwk.NewStatus(fwk.Success)
 	}

@@ -28,7 +28,8 @@ func (s *scene) ranked(class string, value int32, g env.Gang) env.Gang {
 }
 
 // TestAnImportantGangPreempts checks that a gang takes the room of less important pods of its queue: in a full cluster, and
-// in a queue that is at its capability while nodes are idle.
+// in a queue that is at its capability while nodes are idle. At no moment do its pods ask for nodes: the same write that says they have none names
+// the one that is made room on.
 func TestAnImportantGangPreempts(t *testing.T) {
 	st := open(t, 4)
 	for _, c := range []struct {
@@ -46,6 +47,9 @@ func TestAnImportantGangPreempts(t *testing.T) {
 			s.Create(t, s.ranked("high", 1000, job("urgent", "q", 4, 4)))
 			s.holds(map[string]int{"urgent": 4, "minor": c.held - 4})
 			s.evicted(map[string]int{"minor": 4}, 2*calm)
+			if n := s.witness.wants("urgent"); n > 0 {
+				t.Errorf("an autoscaler would have brought nodes for %d versions of pods that have others evicted", n)
+			}
 		})
 	}
 }

@@ -25,6 +25,8 @@ type witness struct {
 	evicted         map[string]int
 	// said is what conditions of the type DisruptionTarget each evicted pod had, by its name.
 	said map[string][]corev1.PodCondition
+	// wanting is how many versions were seen of each job's pods by which an autoscaler brings nodes.
+	wanting map[string]int
 	// began and gone are told of each pod that begins to end, and of each that is gone.
 	began, gone func(*corev1.Pod)
 }
@@ -40,7 +42,7 @@ func (w *witness) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended, w.evicted = map[types.UID]bool{}, map[string]int{}
-	w.said, w.began, w.gone = map[string][]corev1.PodCondition{}, nil, nil
+	w.said, w.wanting, w.began, w.gone = map[string][]corev1.PodCondition{}, map[string]int{}, nil, nil
 }
 
 // see takes in one change.
@@ -53,6 +55,9 @@ func (w *witness) see(before, after *corev1.Pod) {
 	defer w.mu.Unlock()
 	if i := slices.IndexFunc(p.Status.Conditions, isDisruption); i >= 0 {
 		w.said[p.Name] = append(w.said[p.Name], p.Status.Conditions[i])
+	}
+	if wantsNodes(p) {
+		w.wanting[p.Labels[env.GroupLabel]]++
 	}
 	if after == nil && w.gone != nil {
 		w.gone(p)
@@ -69,6 +74,20 @@ func (w *witness) see(before, after *corev1.Pod) {
 	if w.began != nil {
 		w.began(p)
 	}
+}
+
+// wantsNodes reports whether an autoscaler would bring a node for a pod: the scheduler has found none, and makes no room either.
+func wantsNodes(p *corev1.Pod) bool {
+	return p.Status.NominatedNodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
+
+// wants is how many versions of a job's pods an autoscaler would have brought nodes for.
+func (w *witness) wants(job string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wanting[job]
 }
 
 func isDisruption(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }
