@@ -31,11 +31,13 @@ type Reservation struct {
 	UID types.UID `json:"uid"`
 	// Since is when room was reserved for it first.
 	Since time.Time `json:"since"`
-	// Start is when the room is expected to be free. Bound: it is by then. Guessed: nobody has said when all of the pods in the way end.
+	// Start is when the room is expected to be free. Bound: it is by then. Guessed: nobody has said when all of the pods in the way end. IfDue: the
+	// queue may hold less by then because others ask for more.
 	Start   time.Time `json:"start"`
 	Bound   bool      `json:"bound,omitempty"`
 	Guessed bool      `json:"guessed,omitempty"`
-	// First is by when it was first told that it starts; zero if that was no bound.
+	IfDue   bool      `json:"ifDue,omitempty"`
+	// First is by when it was first told that it starts; zero if that was no bound, or one if due.
 	First time.Time `json:"first,omitzero"`
 	// Pods are those for which it is reserved, by node. InTheWay are those that were in the way at first. Both are empty for a job that is too large
 	// to be written down.
@@ -67,7 +69,7 @@ func (r *Reservation) Same(o *Reservation) bool {
 	if r == nil || o == nil {
 		return r == o
 	}
-	return r.UID == o.UID && r.Job == o.Job && r.Since.Equal(o.Since) && r.Start.Equal(o.Start) && r.Bound == o.Bound && r.Guessed == o.Guessed && r.First.Equal(o.First) &&
+	return r.UID == o.UID && r.Job == o.Job && r.Since.Equal(o.Since) && r.Start.Equal(o.Start) && r.Bound == o.Bound && r.Guessed == o.Guessed && r.IfDue == o.IfDue && r.First.Equal(o.First) &&
 		maps.EqualFunc(r.Pods, o.Pods, slices.Equal[[]types.UID]) && slices.Equal(r.InTheWay, o.InTheWay)
 }
 

@@ -182,6 +182,12 @@ func (s *Set) AdmitHolder(w World, j *Ranked) bool {
 	return why == (model.Reason{})
 }
 
+// DueMayShrink reports whether a queue may hold less at a time to come than it may now because others ask for more.
+func (s *Set) DueMayShrink(queue string) bool {
+	q := s.book.Queue(queue)
+	return q == nil || len(s.limiters) > 0 && s.book.DueMayShrink(q)
+}
+
 // DueFor says whether a queue is due so much beside what it holds, less what it is about to give back. Where nothing divides the cluster, and where no
 // queue gets more than its due, it always is.
 func (s *Set) DueFor(queue string, ask, back resource.Vector) bool {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/reserve"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
@@ -102,7 +103,9 @@ func (a *attempt) ahead(ctx context.Context, may dispatch.Attempt, by time.Time)
 
 // make keeps the room for the job, and ends its turn with that.
 func (a *attempt) make(ctx context.Context, may dispatch.Attempt, ahead gang.Ahead) {
-	a.Keeper.Holds.Make(ctx, a.job, ahead, may.Within)
-	a.Dispatcher.Reserve(a.turn.Lead.UID, dispatch.Room{Start: ahead.Start, Bound: ahead.Sure, Guessed: ahead.Guessed, Leavers: slices.Collect(maps.Keys(ahead.Leavers))})
+	a.Keeper.Holds.Make(ctx, a.job, ahead, reserve.Terms{Within: may.Within, IfDue: may.IfDue})
+	a.Dispatcher.Reserve(a.turn.Lead.UID, dispatch.Room{
+		Start: ahead.Start, Bound: ahead.Sure, Guessed: ahead.Guessed, IfDue: may.IfDue, Leavers: slices.Collect(maps.Keys(ahead.Leavers)),
+	})
 	a.outcome.Made = true
 }

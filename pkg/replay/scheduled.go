@@ -191,7 +191,7 @@ func (w *scheduled) promises(tell func(job int, by time.Duration, bound bool)) {
 		}
 		for _, pods := range r.Pods {
 			if a := w.actors[pods[0]]; a != nil {
-				tell(a.job, r.Start.Sub(w.begin), r.Bound)
+				tell(a.job, r.Start.Sub(w.begin), r.Bound && !r.IfDue)
 			}
 			break
 		}

@@ -23,12 +23,20 @@ import (
 // Holds are the jobs for which room is kept until pods have ended that nobody evicts.
 type Holds struct{ k *Keeper }
 
+// Terms are what the start of a job for which room is reserved depends on besides the pods in the way.
+type Terms struct {
+	// Within is how much later the room may be free than is expected, because short jobs use it until then.
+	Within time.Duration
+	// IfDue: the job's queue may hold less by then because others ask for more.
+	IfDue bool
+}
+
 // Make keeps room for a job until pods have ended that nobody evicts. It takes the place of room that was kept for the job before. Nobody but
-// the planner is told of it. Within is how much later it may be free than is expected, because short jobs use it until then.
+// the planner is told of it.
 //
 // Nobody of another profile is kept from the room: to be told of it would be a write to the API server for each pod.
-func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead, within time.Duration) {
-	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a, within)}
+func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead, terms Terms) {
+	w := wait{pods: maps.Clone(a.Leavers), fillers: map[types.UID]string{}, until: a.Start, held: true, told: toldOf(a, terms)}
 	placed := map[types.UID]bool{}
 	nominations := make([]model.Nomination, len(a.Placements))
 	for i, p := range a.Placements {
@@ -55,7 +63,7 @@ func (s Holds) Make(ctx context.Context, job *model.Job, a gang.Ahead, within ti
 }
 
 // toldOf says for people what room is reserved, and when it will be free.
-func toldOf(a gang.Ahead, within time.Duration) string {
+func toldOf(a gang.Ahead, terms Terms) string {
 	nodes := map[string]bool{}
 	for _, p := range a.Placements {
 		nodes[p.Node] = true
@@ -65,9 +73,12 @@ func toldOf(a gang.Ahead, within time.Duration) string {
 	case a.Sure:
 		when = "by " + at + ", when the last pod that is there is stopped"
 	case !a.Guessed:
-		if when = "about " + at + ", when the last pod that is there is expected to end"; within > 0 {
-			when += fmt.Sprintf(", or up to %s later, as short jobs use the room until then", duration.HumanDuration(within))
+		if when = "about " + at + ", when the last pod that is there is expected to end"; terms.Within > 0 {
+			when += fmt.Sprintf(", or up to %s later, as short jobs use the room until then", duration.HumanDuration(terms.Within))
 		}
+	}
+	if terms.IfDue {
+		when += ", if its queue is still due as much, which others may change by asking for more"
 	}
 	return fmt.Sprintf("room is reserved for %d pods on %d nodes: the job starts %s", len(a.Placements), len(nodes), when)
 }

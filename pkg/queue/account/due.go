@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/proportion"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
@@ -168,6 +169,36 @@ func (b *Book) DueIf(asking *Queue, more resource.Vector) func(*Queue) resource.
 		due[queues[i].place] = part
 	}
 	return func(q *Queue) resource.Portion { return due[q.place] }
+}
+
+// DueMayShrink reports whether a queue may come to be due less than it is now because others ask for more, or held less of late. Only where the
+// cluster is divided by weight does that depend on them. That somebody submits jobs to the root of all queues is not expected.
+func (b *Book) DueMayShrink(q *Queue) bool {
+	if b.mode != Proportion {
+		return false
+	}
+	var demands []proportion.Demand
+	place := -1
+	for _, other := range b.sorted {
+		if !other.counts() || other.Name == model.RootQueue && other.Own.Jobs == 0 {
+			continue
+		}
+		if other == q {
+			place = len(demands)
+		}
+		demands = append(demands, proportion.Demand{
+			Weight: int64(other.Spec.Weight), Request: b.divided(), Guarantee: other.Guarantee.WithoutDevices(), Limit: other.Real,
+		})
+	}
+	switch {
+	case place < 0:
+		return true
+	case len(demands) == 1:
+		return false
+	case b.recency.HalfLife > 0:
+		return true
+	}
+	return !proportion.Divide(b.divided(), demands)[place].Covers(q.Deserved)
 }
 
 // byObject is Volcano's capacity plugin without hierarchy: what the object says, bounded by what the queue may use.

@@ -74,7 +74,7 @@ type candidacy struct {
 type holder struct {
 	policy.Reserved
 	since time.Time
-	// first is by when it was first told that it would start, if that was a bound; looked is when it last had a turn.
+	// first is by when it was first told that it would start, if that was a bound and no matter of what its queue is due; looked is when it last had a turn.
 	first, looked time.Time
 	// need is what the holder takes. Leavers are the pods that give back by then: those in the way, and those that pass.
 	// True are those that give it to the holder's own queue.
@@ -415,6 +415,11 @@ func (s *holders) holdsNode(uid types.UID) bool {
 	return t != nil && t.Status.HoldsNode()
 }
 
+// ahead says what holds for room that is reserved.
+func (d *Dispatcher) ahead(a *Attempt, r *policy.Reservation) {
+	a.Declared, a.Within, a.IfDue = r.Declared(), r.BackfillWithin, d.cfg.Policies.DueMayShrink(a.Job.Queue)
+}
+
 // attemptAhead says what a turn that is about to be refused may do about reserved room.
 func (d *Dispatcher) attemptAhead(a *Attempt) {
 	r, key, now := d.cfg.Policies.Reservation(), a.Job.Key, d.cfg.Clock.Now()
@@ -422,7 +427,7 @@ func (d *Dispatcher) attemptAhead(a *Attempt) {
 	if r == nil {
 		return
 	}
-	a.Declared, a.Within = r.Declared(), r.BackfillWithin
+	d.ahead(a, r)
 	if h == nil {
 		a.Reserves = !d.turn.borrowing && d.waits.holders.seeks(a.Job)
 		return
@@ -480,11 +485,11 @@ func (s *holders) keeps(w *waiting, borrowing bool) model.Reason {
 }
 
 // Room is room that is reserved: when the last of the leavers, the pods that are there, is expected to have ended. Bound: they are stopped by then.
-// Guessed: of some nobody has said when they end.
+// Guessed: of some nobody has said when they end. IfDue: the job's queue may hold less by then because others ask for more.
 type Room struct {
-	Start          time.Time
-	Bound, Guessed bool
-	Leavers        []types.UID
+	Start                 time.Time
+	Bound, Guessed, IfDue bool
+	Leavers               []types.UID
 }
 
 // hold makes a job a holder, or gives it other room. Told is what a scheduler before this one had reserved for it; nil: nothing.
@@ -495,7 +500,7 @@ func (s *holders) hold(job *model.Job, room Room, told *model.Reservation) {
 		h.since, h.first, h.original = before.since, before.first, before.original
 	} else {
 		s.cfg.Recorder.Reservation(ReservationMade)
-		if h.original = room.Leavers; room.Bound {
+		if h.original = room.Leavers; room.Bound && !room.IfDue {
 			h.first = room.Start
 		}
 		if told != nil {
@@ -517,7 +522,7 @@ func (s *holders) hold(job *model.Job, room Room, told *model.Reservation) {
 		Holder: job, Queue: s.queuePriority(job.Queue), Start: room.Start, Bound: room.Bound,
 		Borrows: !s.cfg.Policies.DueFor(job.Queue, h.need, back),
 	}
-	h.noted = s.note(job, h, room.Guessed)
+	h.noted = s.note(job, h, room)
 	s.of[job.Key], s.sought = h, model.JobKey{}
 }
 

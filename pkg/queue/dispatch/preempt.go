@@ -89,8 +89,10 @@ type Attempt struct {
 	// Holds: room is reserved for the job. Reserves: room may be reserved for it, anew if it holds. Declared: what is said of how long pods run is
 	// believed.
 	Holds, Reserves, Declared bool
-	// Within is how long jobs run at most that may use the room though it is only expected when it is free.
+	// Within is how long jobs run at most that may use the room though it is only expected when it is free. IfDue: its queue may hold less by then
+	// because others ask for more.
 	Within time.Duration
+	IfDue  bool
 	// Resumes is what a scheduler before this one had reserved for the job, and what alone the turn is for; nil when it is an ordinary turn.
 	Resumes *model.Reservation
 	// None says why other actions have nobody to offer; empty when there are none, or the job does not starve.
@@ -108,7 +110,8 @@ func (d *Dispatcher) MayPreempt(lead types.UID) Attempt {
 	d.turn.preempting = true
 	a := Attempt{Job: job}
 	if r := d.cfg.Policies.Reservation(); r != nil && d.turn.resumes != nil {
-		a.Declared, a.Within, a.Resumes = r.Declared(), r.BackfillWithin, d.turn.resumes
+		d.ahead(&a, r)
+		a.Resumes = d.turn.resumes
 		return a
 	}
 	l := d.lots.of(d.turn)

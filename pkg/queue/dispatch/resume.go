@@ -110,7 +110,7 @@ func (d *Dispatcher) NotResumed(lead types.UID) {
 }
 
 // note is what a scheduler after this one has to know of a holder.
-func (s *holders) note(job *model.Job, h *holder, guessed bool) *model.Reservation {
+func (s *holders) note(job *model.Job, h *holder, room Room) *model.Reservation {
 	pods := map[string][]types.UID{}
 	if full := s.job(job.Key); full != nil {
 		for _, t := range full.Tasks {
@@ -120,7 +120,7 @@ func (s *holders) note(job *model.Job, h *holder, guessed bool) *model.Reservati
 		}
 	}
 	return model.Reservation{
-		Job: job.Key.String(), UID: job.UID, Since: h.since.UTC(), Start: h.Start.UTC(), Bound: h.Bound, Guessed: guessed, First: h.first.UTC(),
+		Job: job.Key.String(), UID: job.UID, Since: h.since.UTC(), Start: h.Start.UTC(), Bound: h.Bound, Guessed: room.Guessed, IfDue: room.IfDue, First: h.first.UTC(),
 		Pods: pods, InTheWay: slices.Clone(h.original),
 	}.Concise()
 }

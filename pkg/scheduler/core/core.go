@@ -157,6 +157,17 @@ type Queueing struct {
 	Admit func(klog.Logger, []*corev1.Pod)
 }
 
+// nothingBefore is that of a scheduler whose queue has all pods.
+func nothingBefore(handle framework.Framework) Queueing {
+	return Queueing{
+		Activate: func(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
+			handle.Activate(logger, byName(pods))
+			return nil
+		},
+		Admit: func(klog.Logger, []*corev1.Pod) {},
+	}
+}
+
 // QueueBy has pods moved by other functions than the handle's. It must be called before the scheduler runs.
 func (c *Core) QueueBy(q Queueing) { c.queueing = q }
 
@@ -196,13 +207,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	}
 	writer.WriteCoscheduling(groups.Coscheduling)
 	c.Writer, c.handle = writer, handle
-	c.queueing = Queueing{
-		Activate: func(logger klog.Logger, pods []*corev1.Pod) []dispatch.Standing {
-			handle.Activate(logger, byName(pods))
-			return nil
-		},
-		Admit: func(klog.Logger, []*corev1.Pod) {},
-	}
+	c.queueing = nothingBefore(handle)
 	rules := c.Rules.current()
 	rules.use(c.setup.joined)
 	if err := rules.check(ctx, c.setup.evicts()); err != nil {
