@@ -4,7 +4,9 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -51,8 +53,9 @@ type holders struct {
 	candidacy
 	cfg *Config
 	of  map[model.JobKey]*holder
-	// former are what a scheduler before this one had reserved, and is yet to be reserved again.
+	// former are what a scheduler before this one had reserved, and is yet to be reserved again. Notes: what is reserved is written down.
 	former     []*former
+	notes      bool
 	jobs       map[model.JobKey]*waiting
 	outbox     *outbox
 	lots       *lots
@@ -100,12 +103,21 @@ func newHolders(cfg *Config, s *waitlist) *holders {
 	return &holders{cfg: cfg, of: map[model.JobKey]*holder{}, jobs: s.jobs, outbox: s.outbox, lots: s.lots, admissions: &s.admissions, job: s.job}
 }
 
-// reset has all give up.
+// reset goes by the rules as they are now. What was promised stays so, if room is still reserved for so many.
 func (s *holders) reset() {
-	for key := range s.of {
+	most := 0
+	if r := s.cfg.Policies.Reservation(); r != nil {
+		most, s.notes = r.Holders, true
+	} else {
+		s.former = nil
+	}
+	eldest := slices.SortedFunc(maps.Keys(s.of), func(a, b model.JobKey) int {
+		return cmp.Or(s.of[a].since.Compare(s.of[b].since), a.Compare(b))
+	})
+	for _, key := range eldest[min(most, len(eldest)):] {
 		s.bar(key)
 	}
-	s.sought, s.next, s.former = model.JobKey{}, s.cfg.Clock.Now(), nil
+	s.sought, s.next = model.JobKey{}, s.cfg.Clock.Now()
 }
 
 // expect has candidates looked for at a time.
@@ -427,11 +439,13 @@ func (d *Dispatcher) attemptAhead(a *Attempt) {
 	if r == nil {
 		return
 	}
-	d.ahead(a, r)
 	if h == nil {
-		a.Reserves = !d.turn.borrowing && d.waits.holders.seeks(a.Job)
+		if a.Reserves = !d.turn.borrowing && d.waits.holders.seeks(a.Job); a.Reserves {
+			d.ahead(a, r)
+		}
 		return
 	}
+	d.ahead(a, r)
 	if h.looked = now; r.GiveUpAfter > 0 && now.Sub(h.since) >= r.GiveUpAfter {
 		d.waits.holders.bar(key)
 		if w := d.waits.jobs[key]; w != nil {

@@ -6,7 +6,6 @@ package dispatch_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,35 +237,6 @@ func TestHopelessCandidatesTakeLittleTime(t *testing.T) {
 			t.Errorf("of 20 minutes %s are spent on jobs that cannot hold, want some, and %s at most", spent, most)
 		}
 	})
-}
-
-// TestAReloadHasHoldersGiveUp: whatever the new rules say of reserving, the room was reserved by the old ones.
-func TestAReloadHasHoldersGiveUp(t *testing.T) {
-	tiers := []config.TierPlugin{byPriority, inGangs, {Name: config.PluginReservation}}
-	for name, then := range map[string][]config.TierPlugin{"reserving still": tiers, "reserving no more": tiers[:2]} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newFixtureWith(t, args("allocate", tiers...))
-				d.reserves = true
-				d.submit("job", 2, 10, "4")
-				held := false
-				d.refuseAll(31*time.Minute, func(lead types.UID) {
-					if !held {
-						held = true
-						d.state.Reserve([]model.Nomination{{UID: "job-0", Node: "node"}, {UID: "job-1", Node: "node"}}, nil)
-						d.Reserve(lead, dispatch.Room{Start: time.Now().Add(time.Hour), Bound: true})
-					}
-				}, func() {})
-				if !held || len(d.abandoned) > 0 {
-					t.Fatalf("the job holds: %t; the room of %v is given up", held, d.abandoned)
-				}
-				<-d.adopt(args("allocate", then...))
-				if synctest.Wait(); !slices.Equal(d.abandoned, []string{"job"}) {
-					t.Errorf("the room of %v is given up, want that of job", d.abandoned)
-				}
-			})
-		})
-	}
 }
 
 // TestOverdueJobsHold: sla votes before gang does, and no plugin reserves room for those that have merely waited.

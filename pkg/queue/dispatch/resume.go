@@ -5,7 +5,6 @@ package dispatch
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -45,7 +44,7 @@ func (f *former) allThere(job *model.Job) bool {
 // recall finds out what a scheduler before this one had reserved.
 func (s *holders) recall() {
 	r := s.cfg.Policies.Reservation()
-	if s.former = nil; r == nil {
+	if s.former, s.notes = nil, r != nil; r == nil {
 		return
 	}
 	noted, snapshot := map[types.UID]*model.Reservation{}, s.cfg.State.Snapshot()
@@ -125,7 +124,8 @@ func (s *holders) note(job *model.Job, h *holder, room Room) *model.Reservation 
 	}.Concise()
 }
 
-// Reservations returns what room is reserved, by the queues of the jobs for which it is. It is not known before the dispatcher runs.
+// Reservations returns what room is reserved, by the queues of the jobs for which it is. It is not known before the dispatcher runs, nor where the
+// rules never said that any is.
 func (v View) Reservations() (reserved map[string]*model.Reservation, known bool) {
 	v.d.mu.Lock()
 	defer v.d.mu.Unlock()
@@ -136,14 +136,8 @@ func (v View) Reservations() (reserved map[string]*model.Reservation, known bool
 			reserved[job.Queue] = f.Reservation
 		}
 	}
-	maps.Copy(reserved, h.noted())
-	return reserved, v.d.running
-}
-
-func (s *holders) noted() map[string]*model.Reservation {
-	noted := map[string]*model.Reservation{}
-	for _, h := range s.of {
-		noted[h.Holder.Queue] = h.noted
+	for _, holds := range h.of {
+		reserved[holds.Holder.Queue] = holds.noted
 	}
-	return noted
+	return reserved, v.d.running && h.notes
 }

@@ -5,6 +5,7 @@ package dispatch_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,7 +124,7 @@ func TestWhatCannotBeReservedAgain(t *testing.T) {
 					c.turn(d)
 				}
 				d.want("older-0")
-				if reserved, known := d.View().Reservations(); len(reserved) > 0 || !known {
+				if reserved, known := d.View().Reservations(); len(reserved) > 0 || known == c.off {
 					t.Errorf("reserved is %v, known %t", reserved, known)
 				}
 				if entry := d.Enter("older-0"); entry.Verdict != dispatch.Lead || entry.Limit != (model.Reason{}) {
@@ -164,6 +165,38 @@ func TestWhoHeldIsLetInAgain(t *testing.T) {
 				}
 				d.want()
 				d.admitted()
+			})
+		})
+	}
+}
+
+// TestAReloadBreaksNoPromise: reserved room stays so by other rules, unless these reserve none, and the holder has its turn when it is free.
+func TestAReloadBreaksNoPromise(t *testing.T) {
+	tiers := []config.TierPlugin{byPriority, inGangs, byProportion, byOvercommit, reserving}
+	for name, c := range map[string]struct {
+		then  []config.TierPlugin
+		stays bool
+	}{
+		"room is still reserved": {then: tiers, stays: true},
+		"none is any more":       {then: tiers[:4]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := withHolder(t)
+				before, _ := d.View().Reservations()
+				<-d.adopt(args("enqueue allocate backfill", c.then...))
+				synctest.Wait()
+				after, known := d.View().Reservations()
+				want := before[model.DefaultQueue]
+				if want == nil || !known || c.stays != after[model.DefaultQueue].Same(want) || c.stays != (len(d.abandoned) == 0) {
+					t.Errorf("reserved was %v, is %v, and given up is that of %v", want, after[model.DefaultQueue], d.abandoned)
+				}
+				d.refuseAll(time.Second, func(types.UID) {}, func() {})
+				d.state.DeletePod("first-0")
+				d.state.DeletePod("first-1")
+				if leads := d.take(); !slices.Contains(leads, "holder-0") {
+					t.Errorf("turns have %v, want the gang", leads)
+				}
 			})
 		})
 	}
