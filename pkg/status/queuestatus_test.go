@@ -5,6 +5,7 @@ package status_test
 
 import (
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,13 +188,13 @@ func TestWhatIsReservedIsWritten(t *testing.T) {
 				d.FollowQueues(func() []status.QueueFacts {
 					return []status.QueueFacts{{Queue: d.state.Queue("q"), Reservation: tc.after, Decided: !tc.undecided}}
 				})
-				writes := 0
+				var writes atomic.Int32
 				d.groups.PrependReactor("patch", "queues", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					patch := action.(clienttesting.PatchAction)
 					if patch.GetSubresource() != "" {
 						return false, nil, nil
 					}
-					writes++
+					writes.Add(1)
 					if tc.refused {
 						return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "queues"}, "q", nil)
 					}
@@ -219,12 +220,14 @@ func TestWhatIsReservedIsWritten(t *testing.T) {
 				})
 				go d.Run(t.Context())
 				time.Sleep(2 * time.Second)
-				if writes != min(tc.writes, 1) {
-					t.Errorf("it was written %d times in 2 seconds, want %d", writes, min(tc.writes, 1))
+				synctest.Wait()
+				if got := int(writes.Load()); got != min(tc.writes, 1) {
+					t.Errorf("it was written %d times in 2 seconds, want %d", got, min(tc.writes, 1))
 				}
 				time.Sleep(9 * time.Minute)
-				if writes != tc.writes {
-					t.Errorf("it was written %d times in 9 minutes, want %d", writes, tc.writes)
+				synctest.Wait()
+				if got := int(writes.Load()); got != tc.writes {
+					t.Errorf("it was written %d times in 9 minutes, want %d", got, tc.writes)
 				}
 			})
 		})
