@@ -64,7 +64,11 @@ func (w *Writer) writeQueues(ctx context.Context, notes queueNotes) {
 			klog.FromContext(ctx).V(2).Info("Cannot write the status of a queue; trying again", "queue", facts.Queue.Name, "err", err)
 		}
 		if err := notes.write(ctx, facts); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Info("Cannot write down what a queue has held, or what room is reserved in it, which a restart would forget; trying again. "+
+			verbosity := 2
+			if refused(err) {
+				verbosity = 0
+			}
+			klog.FromContext(ctx).V(verbosity).Info("Cannot write down what a queue has held, or what room is reserved in it, which a restart would forget; trying again. "+
 				"If it is forbidden: allow it by manifests/rbac-optional/queue-notes.yaml", "queue", facts.Queue.Name, "err", err)
 		}
 	}
@@ -125,14 +129,14 @@ func (w *Writer) patchQueue(ctx context.Context, queue *volcano.Queue, patch []b
 	return nil
 }
 
-// noteEvery is the least time between two writes of what a queue has held on average, successful or not, and between two that fail of anything else.
+// noteEvery is the least time between two writes of what a queue has held on average, successful or not, and after a write that was refused.
 const noteEvery = 5 * time.Minute
 
 // queueNotes writes into the annotations of queues what a restart would forget.
 type queueNotes struct {
 	*Writer
-	// averaged is when it was last tried to write down what a queue has held, failed when it was that anything could not be written.
-	averaged, failed map[types.UID]time.Time
+	// averaged is when it was last tried to write down what a queue has held, refused when the API server last refused to write anything.
+	averaged, refused map[types.UID]time.Time
 }
 
 func newQueueNotes(w *Writer) queueNotes {
@@ -144,13 +148,13 @@ func (w queueNotes) renew() {
 	now := w.clock.Now()
 	old := func(_ types.UID, at time.Time) bool { return now.Sub(at) >= noteEvery }
 	maps.DeleteFunc(w.averaged, old)
-	maps.DeleteFunc(w.failed, old)
+	maps.DeleteFunc(w.refused, old)
 }
 
 // write writes down what would be forgotten.
 func (w queueNotes) write(ctx context.Context, facts QueueFacts) error {
 	queue, ok := facts.Queue.Object.(*volcano.Queue)
-	if !ok || !w.failed[queue.UID].IsZero() {
+	if !ok || !w.refused[queue.UID].IsZero() {
 		return nil
 	}
 	notes, err := w.of(queue, facts)
@@ -161,11 +165,14 @@ func (w queueNotes) write(ctx context.Context, facts QueueFacts) error {
 	if err != nil {
 		return fmt.Errorf("encoding the annotations of queue %s: %w", queue.Name, err)
 	}
-	if err = w.patchQueue(ctx, queue, patch); err != nil {
-		w.failed[queue.UID] = w.clock.Now()
+	if err = w.patchQueue(ctx, queue, patch); refused(err) {
+		w.refused[queue.UID] = w.clock.Now()
 	}
 	return err
 }
+
+// refused reports whether the API server would refuse the same write again. Any other that failed is tried again the next time.
+func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
 // of are the annotations of a queue that have to change; nil for those that are to be taken off.
 func (w queueNotes) of(queue *volcano.Queue, facts QueueFacts) (map[string]any, error) {
