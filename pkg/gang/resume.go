@@ -13,7 +13,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
-// Told is room that a scheduler before this one had reserved for a job: the nodes of its pods, and by when the room is free. Bound: by then at the
+// Told is room that was reserved for a job before the scheduler started: the nodes of its pods, and by when the room is free. Bound: by then at the
 // latest.
 type Told struct {
 	Nodes map[types.UID]string
@@ -21,9 +21,8 @@ type Told struct {
 	Bound bool
 }
 
-// Resume reserves the same room for a job as a scheduler before this one did, without room that is kept for others. The pods in the way are those that are there
-// by now, which may be none. There are no placements if the room cannot be reserved any more: a pod of the job is gone, or a node is, or somebody has
-// taken the room.
+// Resume reserves the same room for a job again. Room that is kept for others is not counted. The pods in the way are those that are there by now, which
+// may be none. There are no placements if the room cannot be reserved any more: a pod of the job is gone, or a node is, or somebody has taken the room.
 func (p *Planner) Resume(r Request, o Outlook, told Told) (Ahead, error) {
 	placements := told.placements(r.Job)
 	if len(placements) == 0 {
@@ -89,7 +88,7 @@ func (n *prospect) short(need resource.Vector, at time.Time) bool {
 	return slices.ContainsFunc(need, func(q resource.Amount) bool { return q.Value > n.idle(q.Name, at) })
 }
 
-// takenBy is what placements take of each node.
+// takenBy is what the tasks of some placements ask for, by node.
 func takenBy(placements []Placement) map[string]resource.Vector {
 	taken := map[string]resource.Vector{}
 	for _, p := range placements {

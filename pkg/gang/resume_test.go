@@ -15,7 +15,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// TestResume: a scheduler before this one has reserved room for two pods of four cores, one on each of the first two nodes, by a time in 30 minutes.
+// TestResume: before the scheduler started, room was reserved for two pods of four cores, one on each of the first two nodes, by a time in 30 minutes.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	three := nodeShapes{{count: 3, cpu: "4", memory: "64Gi"}}

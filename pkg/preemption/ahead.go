@@ -62,8 +62,8 @@ func (a *attempt) reserve(ctx context.Context, may dispatch.Attempt) error {
 	return nil
 }
 
-// resume has the room reserved that a scheduler before this one had reserved for the job: where and by when it was, or else anew. If neither is
-// possible the job has another turn, as one for which none is. An error is as that of reserve.
+// resume has the room reserved that was reserved for the job before the scheduler started: where and by when it was, or else anew. If neither is
+// possible the turn is refused, and an ordinary one follows. An error is as that of reserve.
 func (a *attempt) resume(ctx context.Context, may dispatch.Attempt) error {
 	told := gang.Told{Nodes: map[types.UID]string{}, Start: may.Resumes.Start, Bound: may.Resumes.Bound}
 	for node, pods := range may.Resumes.Pods {
@@ -72,20 +72,24 @@ func (a *attempt) resume(ctx context.Context, may dispatch.Attempt) error {
 		}
 	}
 	ahead, err := a.turn.Planner.Resume(a.request(), a.Keeper.Holds.Outlook(a.job.Key, may.Declared), told)
-	if err == nil && len(ahead.Placements) == 0 {
-		ahead, err = a.ahead(ctx, may, told.Start)
-	}
 	switch {
 	case err != nil:
-		return err
-	case a.putOff():
+		return a.errored(err)
 	case len(ahead.Placements) == 0:
-		a.Dispatcher.NotResumed(a.turn.Lead.UID)
-		a.outcome.Repeated = true
-	default:
+		if ahead, err = a.ahead(ctx, may, told.Start); err != nil {
+			return err
+		}
+	}
+	if !a.putOff() && len(ahead.Placements) > 0 {
 		a.make(ctx, may, ahead)
 	}
 	return nil
+}
+
+// errored tells the dispatcher that the turn has failed.
+func (a *attempt) errored(err error) error {
+	a.Dispatcher.Errored(a.turn.Lead.UID, err)
+	return fmt.Errorf("reserving room for job %s: %w", a.job.Key, err)
 }
 
 // ahead plans the job for a time to come.
@@ -93,8 +97,7 @@ func (a *attempt) ahead(ctx context.Context, may dispatch.Attempt, by time.Time)
 	began := a.Clock.Now()
 	ahead, err := a.turn.Planner.Ahead(ctx, a.request(), a.Keeper.Holds.Outlook(a.job.Key, may.Declared), by)
 	if err != nil {
-		a.Dispatcher.Errored(a.turn.Lead.UID, err)
-		return gang.Ahead{}, fmt.Errorf("reserving room for job %s: %w", a.job.Key, err)
+		return gang.Ahead{}, a.errored(err)
 	}
 	klog.FromContext(ctx).V(3).Info("Looked for room to come", "job", a.job.Key, "tasks", len(ahead.Placements), "leavers", len(ahead.Leavers),
 		"start", ahead.Start, "took", a.Clock.Since(began))

@@ -159,7 +159,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.mu.Lock()
 	d.running = true
 	d.waits.changeAll()
-	d.waits.holders.recall()
+	d.waits.resumption.begin()
 	d.mu.Unlock()
 	for {
 		timer := d.cfg.Clock.NewTimer(min(d.advance(false), nudgeAfter))

@@ -51,11 +51,8 @@ const (
 // holders are the jobs for which room is reserved. All methods are called with the dispatcher's lock held.
 type holders struct {
 	candidacy
-	cfg *Config
-	of  map[model.JobKey]*holder
-	// former are what a scheduler before this one had reserved, and is yet to be reserved again. Notes: what is reserved is written down.
-	former     []*former
-	notes      bool
+	cfg        *Config
+	of         map[model.JobKey]*holder
 	jobs       map[model.JobKey]*waiting
 	outbox     *outbox
 	lots       *lots
@@ -85,7 +82,7 @@ type holder struct {
 	leavers map[types.UID]bool
 	// original are the pods that were in its way when it became a holder.
 	original []types.UID
-	// noted is what a scheduler after this one has to know.
+	// noted is what has to be known once the scheduler has started anew.
 	noted *model.Reservation
 }
 
@@ -107,9 +104,7 @@ func newHolders(cfg *Config, s *waitlist) *holders {
 func (s *holders) reset() {
 	most := 0
 	if r := s.cfg.Policies.Reservation(); r != nil {
-		most, s.notes = r.Holders, true
-	} else {
-		s.former = nil
+		most = r.Holders
 	}
 	eldest := slices.SortedFunc(maps.Keys(s.of), func(a, b model.JobKey) int {
 		return cmp.Or(s.of[a].since.Compare(s.of[b].since), a.Compare(b))
@@ -427,11 +422,6 @@ func (s *holders) holdsNode(uid types.UID) bool {
 	return t != nil && t.Status.HoldsNode()
 }
 
-// ahead says what holds for room that is reserved.
-func (d *Dispatcher) ahead(a *Attempt, r *policy.Reservation) {
-	a.Declared, a.Within, a.IfDue = r.Declared(), r.BackfillWithin, d.cfg.Policies.DueMayShrink(a.Job.Queue)
-}
-
 // attemptAhead says what a turn that is about to be refused may do about reserved room.
 func (d *Dispatcher) attemptAhead(a *Attempt) {
 	r, key, now := d.cfg.Policies.Reservation(), a.Job.Key, d.cfg.Clock.Now()
@@ -441,11 +431,11 @@ func (d *Dispatcher) attemptAhead(a *Attempt) {
 	}
 	if h == nil {
 		if a.Reserves = !d.turn.borrowing && d.waits.holders.seeks(a.Job); a.Reserves {
-			d.ahead(a, r)
+			a.reserveBy(d.cfg.Policies)
 		}
 		return
 	}
-	d.ahead(a, r)
+	a.reserveBy(d.cfg.Policies)
 	if h.looked = now; r.GiveUpAfter > 0 && now.Sub(h.since) >= r.GiveUpAfter {
 		d.waits.holders.bar(key)
 		if w := d.waits.jobs[key]; w != nil {
@@ -506,7 +496,7 @@ type Room struct {
 	Leavers               []types.UID
 }
 
-// hold makes a job a holder, or gives it other room. Told is what a scheduler before this one had reserved for it; nil: nothing.
+// hold makes a job a holder, or gives it other room. Told is what was reserved for it before the scheduler started; nil: nothing.
 func (s *holders) hold(job *model.Job, room Room, told *model.Reservation) {
 	now := s.cfg.Clock.Now()
 	h := &holder{since: now, looked: now, need: job.Need(), leavers: map[types.UID]bool{}}

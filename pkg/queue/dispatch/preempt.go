@@ -93,10 +93,17 @@ type Attempt struct {
 	// because others ask for more.
 	Within time.Duration
 	IfDue  bool
-	// Resumes is what a scheduler before this one had reserved for the job, and what alone the turn is for; nil when it is an ordinary turn.
+	// Resumes is what was reserved for the job before the scheduler started. The turn is for that alone. Nil: it is an ordinary turn.
 	Resumes *model.Reservation
 	// None says why other actions have nobody to offer; empty when there are none, or the job does not starve.
 	None string
+}
+
+// reserveBy takes in what the policies say of room that is reserved for the job.
+func (a *Attempt) reserveBy(policies *policy.Set) {
+	if r := policies.Reservation(); r != nil {
+		a.Declared, a.Within, a.IfDue = r.Declared(), r.BackfillWithin, policies.DueMayShrink(a.Job.Queue)
+	}
 }
 
 // MayPreempt returns what the turn that the pod leads may do instead of being refused.
@@ -109,8 +116,8 @@ func (d *Dispatcher) MayPreempt(lead types.UID) Attempt {
 	}
 	d.turn.preempting = true
 	a := Attempt{Job: job}
-	if r := d.cfg.Policies.Reservation(); r != nil && d.turn.resumes != nil {
-		d.ahead(&a, r)
+	if d.turn.resumes != nil {
+		a.reserveBy(d.cfg.Policies)
 		a.Resumes = d.turn.resumes
 		return a
 	}

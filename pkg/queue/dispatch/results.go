@@ -189,7 +189,7 @@ func (d *Dispatcher) end(result TurnResult) {
 		w.repeats = 0
 	}
 	if t.resumes != nil && result != TurnRepeated {
-		d.waits.holders.resumed(t)
+		d.waits.resumption.drop(t.resumes)
 	}
 	for _, key := range t.jobs() {
 		d.waits.changed[key] = true

@@ -12,10 +12,18 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// A scheduler that starts finds in the annotations of queues for whom the one before it had reserved room. It reserves the same again before anybody has
-// a turn: else others would take what they may not have, and nobody would start by the time that was told.
+// A scheduler that starts finds in the annotations of queues for whom room was reserved before. It reserves the same room again before anybody has a turn.
+// Else others would take what they may not have, and nobody would start by the time that was told.
 
-// former is what a scheduler before this one had reserved for a job.
+// resumption is what was reserved before the scheduler started, and is yet to be reserved again. All methods are called with the dispatcher's lock held.
+type resumption struct {
+	*holders
+	left []*former
+	// notes: what is reserved is written down, since the rules say, or said, that some is.
+	notes bool
+}
+
+// former is what was reserved for a job before the scheduler started.
 type former struct {
 	*model.Reservation
 	key model.JobKey
@@ -41,10 +49,10 @@ func (f *former) allThere(job *model.Job) bool {
 	return job.UID == f.UID && job.Counts.Placeable() >= job.Requirement().Tasks
 }
 
-// recall finds out what a scheduler before this one had reserved.
-func (s *holders) recall() {
+// begin finds out what was reserved.
+func (s *resumption) begin() {
 	r := s.cfg.Policies.Reservation()
-	if s.former, s.notes = nil, r != nil; r == nil {
+	if s.left, s.notes = nil, r != nil; r == nil {
 		return
 	}
 	noted, snapshot := map[types.UID]*model.Reservation{}, s.cfg.State.Snapshot()
@@ -58,16 +66,25 @@ func (s *holders) recall() {
 	}
 	for job := range snapshot.Jobs {
 		if n := noted[job.UID]; n != nil {
-			s.former = append(s.former, &former{n, job.Key})
+			s.left = append(s.left, &former{n, job.Key})
 		}
 	}
-	slices.SortFunc(s.former, (*former).compare)
-	s.former = s.former[:min(len(s.former), r.Holders)]
+	slices.SortFunc(s.left, (*former).compare)
+	s.left = s.left[:min(len(s.left), r.Holders)]
+}
+
+// adopt goes by the rules as they are now.
+func (s *resumption) adopt() {
+	if s.cfg.Policies.Reservation() == nil {
+		s.left = nil
+		return
+	}
+	s.notes = true
 }
 
 // readmit lets in those of them that had been when room was reserved for them, if their PodGroups do not say so.
-func (s *holders) readmit() {
-	for _, f := range s.former {
+func (s *resumption) readmit() {
+	for _, f := range s.left {
 		if w := s.jobs[f.key]; w != nil && w.applied != nil && f.allThere(w.job.Job) && s.mayHold(w) {
 			s.letIn = f.key
 			s.admissions.letIn(w)
@@ -76,39 +93,36 @@ func (s *holders) readmit() {
 	}
 }
 
-// resume begins a turn for a job for which a scheduler before this one had reserved room; nil when there is none left.
-func (s *selection) resume() *turn {
-	h := s.waits.holders
-	for len(h.former) > 0 {
-		f := h.former[0]
-		if w := s.waits.jobs[f.key]; w != nil && w.lot != nil && w.applied == nil && f.allThere(w.job.Job) && h.mayHold(w) {
-			if t := s.begin(f.key); t != nil {
-				t.resumes = f.Reservation
-				t.limit = model.Reason{Kind: model.RoomReserved, Message: "room is reserved again that was before the scheduler started"}
-				return t
-			}
+// next is the first of them that may have a turn; nil when there is none. Those before it have none any more.
+func (s *resumption) next() *former {
+	for ; len(s.left) > 0; s.left = s.left[1:] {
+		f := s.left[0]
+		if w := s.jobs[f.key]; w != nil && w.lot != nil && w.applied == nil && f.allThere(w.job.Job) && s.mayHold(w) {
+			return f
 		}
-		h.former = h.former[1:]
 	}
 	return nil
 }
 
-// resumed takes in that a turn for that is over.
-func (s *holders) resumed(t *turn) {
-	s.former = slices.DeleteFunc(s.former, func(f *former) bool { return f.Reservation == t.resumes })
+// drop takes one off: it has had its turn.
+func (s *resumption) drop(r *model.Reservation) {
+	s.left = slices.DeleteFunc(s.left, func(f *former) bool { return f.Reservation == r })
 }
 
-// NotResumed ends the turn that the pod leads because the room cannot be reserved any more that was for its job. The job stays where it is in the order.
-func (d *Dispatcher) NotResumed(lead types.UID) {
-	d.mu.Lock()
-	if t := d.turn; t != nil && t.lead.UID == lead {
-		d.end(TurnChanged)
+// resume begins a turn in which room is reserved again; nil when there is none to reserve.
+func (s *selection) resume() *turn {
+	for f := s.waits.resumption.next(); f != nil; f = s.waits.resumption.next() {
+		if t := s.begin(f.key); t != nil {
+			t.resumes = f.Reservation
+			t.limit = model.Reason{Kind: model.RoomReserved, Message: "room is reserved again that was before the scheduler started"}
+			return t
+		}
+		s.waits.resumption.drop(f.Reservation)
 	}
-	d.mu.Unlock()
-	d.proceed()
+	return nil
 }
 
-// note is what a scheduler after this one has to know of a holder.
+// note is what has to be known of a holder once the scheduler has started anew.
 func (s *holders) note(job *model.Job, h *holder, room Room) *model.Reservation {
 	pods := map[string][]types.UID{}
 	if full := s.job(job.Key); full != nil {
@@ -129,15 +143,15 @@ func (s *holders) note(job *model.Job, h *holder, room Room) *model.Reservation 
 func (v View) Reservations() (reserved map[string]*model.Reservation, known bool) {
 	v.d.mu.Lock()
 	defer v.d.mu.Unlock()
-	h := v.d.waits.holders
+	r := &v.d.waits.resumption
 	reserved = map[string]*model.Reservation{}
-	for _, f := range h.former {
+	for _, f := range r.left {
 		if job := v.d.waits.summary(f.key); job != nil {
 			reserved[job.Queue] = f.Reservation
 		}
 	}
-	for _, holds := range h.of {
-		reserved[holds.Holder.Queue] = holds.noted
+	for _, h := range r.of {
+		reserved[h.Holder.Queue] = h.noted
 	}
-	return reserved, v.d.running && h.notes
+	return reserved, v.d.running && r.notes
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// noted is what is reserved for the gang holder, by a scheduler before this one.
+// noted is what was reserved for the gang holder before the scheduler started.
 func noted() *model.Reservation {
 	// A bubble's time begins a day later.
 	since := time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
@@ -87,11 +87,7 @@ func TestWhatCannotBeReservedAgain(t *testing.T) {
 		// rests: the gang has no turn for a while after that.
 		rests bool
 	}{
-		"nothing was reserved": {},
-		"there is no room any more": {note: noted(), turn: func(d *fixture) {
-			d.MayPreempt("holder-0")
-			d.NotResumed("holder-0")
-		}},
+		"nothing was reserved":           {},
 		"the turn is refused":            {note: noted(), turn: func(d *fixture) { d.Refused("holder-0", dispatch.Refusal{Reason: noRoom}) }},
 		"planning fails":                 {note: noted(), turn: func(d *fixture) { d.Errored("holder-0", errors.New("broken")) }, rests: true},
 		"it was for another of its name": {note: other(func(n *model.Reservation) { n.UID = "holder-before" })},

@@ -38,7 +38,7 @@ type turn struct {
 	nodesFirst bool
 	// limit is what keeps the queue from holding the job; the turn is for having others of the queue evicted.
 	limit model.Reason
-	// resumes is room that a scheduler before this one had reserved for the job, which is to be reserved again; nil in any other turn.
+	// resumes is what was reserved for the job before the scheduler started, and is to be reserved again; nil in an ordinary turn.
 	resumes *model.Reservation
 	// fragile: no member may bind before all are reserved.
 	fragile bool

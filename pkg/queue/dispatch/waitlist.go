@@ -39,6 +39,7 @@ type waitlist struct {
 	setbacks    setbacks
 	promised    *promised
 	holders     *holders
+	resumption  resumption
 }
 
 func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
@@ -53,6 +54,7 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 	s.gates = newGates(cfg, outbox, lots)
 	s.promised = newPromised(cfg)
 	s.holders = newHolders(cfg, s)
+	s.resumption.holders = s.holders
 	s.admissions.keptIdle = s.holders.keptIdle
 	lots.beforeGate, lots.refused = s.gates.firstOf, s.holders.refused
 	return s
@@ -65,6 +67,7 @@ func (s *waitlist) startOver() {
 	s.gates.reset()
 	clear(s.promised.aside)
 	s.holders.reset()
+	s.resumption.adopt()
 	clear(s.booked)
 	for key, w := range s.jobs {
 		w.lot, w.applied, w.at, w.exact = nil, nil, -1, false
@@ -79,7 +82,7 @@ func (s *waitlist) update() time.Duration {
 	s.takeIn()
 	s.askAgain()
 	wake := s.stall()
-	s.holders.readmit()
+	s.resumption.readmit()
 	s.admissions.admit(s.events)
 	if !s.outbox.admits() {
 		// Who was let in just now may come first, and is looked at when the model knows.
