@@ -45,6 +45,15 @@ func (s APIServer) flags() []string {
 		"--service-account-key-file=" + s.Files.ServiceAccountKey,
 		"--service-account-signing-key-file=" + s.Files.ServiceAccountKey,
 		"--authorization-mode=RBAC",
+		// Requests to APIServices are passed on to the endpoints of their Services: nothing here would forward them from a Service's address.
+		"--enable-aggregator-routing=true",
+		"--proxy-client-cert-file=" + s.Files.ProxyCert,
+		"--proxy-client-key-file=" + s.Files.ProxyKey,
+		"--requestheader-client-ca-file=" + s.Files.ProxyCACert,
+		"--requestheader-allowed-names=" + pki.ProxyName,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--allow-privileged=true",
 		"--disable-admission-plugins=" + strings.Join(s.disabledAdmission(), ","),
 		// Nothing here may throttle a client: 0 and 0 mean no limit, and with API Priority and Fairness off there is no

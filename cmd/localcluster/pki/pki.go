@@ -33,6 +33,9 @@ type Files struct {
 	CACert, CAKey           string
 	ServingCert, ServingKey string
 	ServiceAccountKey       string
+	// ProxyCACert is the authority of the certificate by which kube-apiserver is known to servers that it passes requests on to.
+	ProxyCACert, ProxyCAKey string
+	ProxyCert, ProxyKey     string
 	// Tokens is a file for kube-apiserver's --token-auth-file with one line, the administrator's. It is a token and not
 	// a client certificate because kube-apiserver verifies a certificate's signature at every request, a tenth of the
 	// cost of a bind.
@@ -50,15 +53,24 @@ func Ensure(dir string, now time.Time) (Files, error) {
 		CACert: at("ca.crt"), CAKey: at("ca.key"),
 		ServingCert: at("serving.crt"), ServingKey: at("serving.key"),
 		ServiceAccountKey: at("service-account.key"), Tokens: at("tokens.csv"),
+		ProxyCACert: at("front-proxy-ca.crt"), ProxyCAKey: at("front-proxy-ca.key"), ProxyCert: at("front-proxy.crt"), ProxyKey: at("front-proxy.key"),
 	}
-	if complete, err := exist(f.all()...); complete || err != nil {
-		return f, err
+	for _, part := range []struct {
+		files  []string
+		create func(time.Time) error
+	}{
+		{[]string{f.CACert, f.CAKey, f.ServingCert, f.ServingKey, f.ServiceAccountKey, f.Tokens}, f.create},
+		{[]string{f.ProxyCACert, f.ProxyCAKey, f.ProxyCert, f.ProxyKey}, f.createProxy},
+	} {
+		complete, err := exist(part.files...)
+		if err == nil && !complete {
+			err = part.create(now)
+		}
+		if err != nil {
+			return f, err
+		}
 	}
-	return f, f.create(now)
-}
-
-func (f Files) all() []string {
-	return []string{f.CACert, f.CAKey, f.ServingCert, f.ServingKey, f.ServiceAccountKey, f.Tokens}
+	return f, nil
 }
 
 func exist(paths ...string) (bool, error) {
@@ -75,18 +87,7 @@ func exist(paths ...string) (bool, error) {
 }
 
 func (f Files) create(now time.Time) error {
-	caKey, err := newKey(f.CAKey)
-	if err != nil {
-		return err
-	}
-	caCert, err := writeCert(f.CACert, certRequest{
-		now: now, key: caKey, signerKey: caKey,
-		template: x509.Certificate{
-			Subject:  pkix.Name{CommonName: "localcluster-ca"},
-			KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-			IsCA:     true,
-		},
-	})
+	caCert, caKey, err := newAuthority("localcluster-ca", f.CACert, f.CAKey, now)
 	if err != nil {
 		return err
 	}
@@ -113,6 +114,46 @@ func (f Files) create(now time.Time) error {
 		return fmt.Errorf("writing token: %w", err)
 	}
 	return nil
+}
+
+// ProxyName is the name that kube-apiserver has before servers that it passes requests on to.
+const ProxyName = "front-proxy-client"
+
+func (f Files) createProxy(now time.Time) error {
+	caCert, caKey, err := newAuthority("localcluster-front-proxy-ca", f.ProxyCACert, f.ProxyCAKey, now)
+	if err != nil {
+		return err
+	}
+	key, err := newKey(f.ProxyKey)
+	if err != nil {
+		return err
+	}
+	_, err = writeCert(f.ProxyCert, certRequest{
+		now: now, key: key, signer: caCert, signerKey: caKey,
+		template: x509.Certificate{
+			Subject:     pkix.Name{CommonName: ProxyName},
+			KeyUsage:    x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		},
+	})
+	return err
+}
+
+// newAuthority makes a certificate that others are signed by, and its key.
+func newAuthority(name, certFile, keyFile string, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := newKey(keyFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	cert, err := writeCert(certFile, certRequest{
+		now: now, key: key, signerKey: key,
+		template: x509.Certificate{
+			Subject:  pkix.Name{CommonName: name},
+			KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+			IsCA:     true,
+		},
+	})
+	return cert, key, err
 }
 
 func newKey(path string) (*ecdsa.PrivateKey, error) {

@@ -4,10 +4,6 @@
 package binary_test
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,12 +13,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -41,40 +31,8 @@ const (
 // apply creates every object of the shipped files.
 func apply(t *testing.T, e *env.Env, files ...string) {
 	t.Helper()
-	finder, err := discovery.NewDiscoveryClientForConfig(e.RESTConfig())
-	if err != nil {
+	if err := e.Install(t.Context(), manifests.All, files...); err != nil {
 		t.Fatal(err)
-	}
-	client, err := dynamic.NewForConfig(e.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))
-	for _, file := range files {
-		data, err := fs.ReadFile(manifests.All, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-		for {
-			object := &unstructured.Unstructured{}
-			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if len(object.Object) == 0 {
-				continue
-			}
-			kind := object.GroupVersionKind()
-			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if _, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-		}
 	}
 }
 
