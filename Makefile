@@ -44,7 +44,7 @@ CODE := ./cmd/... ./hack/... ./internal/... ./pkg/...
 packages = go list -f '{{$$heavy := false}}{{range .Deps}}{{if eq . "$(CONTROL_PLANE)"}}{{$$heavy = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' $(2)
 
 GO_DIRS := $(wildcard cmd hack internal manifests pkg test)
-GENERATED := manifests/crds manifests/crds-optional ':(glob)pkg/apis/config/**/zz_generated.*.go'
+GENERATED := manifests/crds manifests/crds-optional ':(glob)pkg/apis/**/zz_generated.*.go'
 GENERATOR_FLAGS := --go-header-file hack/boilerplate.go.txt --output-file
 
 .PHONY: FORCE
@@ -124,13 +124,24 @@ standby: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let jobs come and go besid
 lint: ## Check the house rules (.golangci.yaml)
 	$(TOOL) golangci-lint run
 
+# What the API of views is described by: its own types, and those of Kubernetes' that any API has.
+VIEWS := ./pkg/apis/visibility/v1alpha1
+COMMON := $(addprefix k8s.io/apimachinery/pkg/,apis/meta/v1 runtime version api/resource)
+comma := ,
+empty :=
+space := $(empty) $(empty)
+
 .PHONY: generate
-generate: ## Write generated files again: CRDs, and deep copies, conversions and defaults of the plugin args
+generate: ## Write generated files again: CRDs, deep copies, conversions and defaults of the plugin args, and what describes the API of views
 	go run ./hack/crdgen
 	$(if $(wildcard pkg/apis/config/v1),\
 	$(TOOL) deepcopy-gen $(GENERATOR_FLAGS) zz_generated.deepcopy.go ./pkg/apis/config ./pkg/apis/config/v1 && \
 	$(TOOL) defaulter-gen $(GENERATOR_FLAGS) zz_generated.defaults.go ./pkg/apis/config/v1 && \
 	$(TOOL) conversion-gen $(GENERATOR_FLAGS) zz_generated.conversion.go ./pkg/apis/config/v1)
+	$(TOOL) deepcopy-gen $(GENERATOR_FLAGS) zz_generated.deepcopy.go $(VIEWS)
+	$(TOOL) openapi-gen $(GENERATOR_FLAGS) zz_generated.openapi.go --output-dir pkg/apis/visibility/openapi \
+		--output-pkg github.com/caldera-scheduler/caldera/pkg/apis/visibility/openapi --output-model-name-file zz_generated.model_name.go \
+		--readonly-pkg $(subst $(space),$(comma),$(COMMON)) --report-filename /dev/null $(VIEWS) $(COMMON)
 
 .PHONY: verify
 verify: verify-format verify-generated verify-modules ## Check everything but behaviour: format, generated files, modules, vet, lint

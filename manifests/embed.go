@@ -12,7 +12,7 @@ import "embed"
 //go:embed crds/*.yaml
 var CRDs embed.FS
 
-// All holds the rest: optional definitions and roles, RBAC, configurations, deployments, examples, and files of Volcano's kind.
+// All holds the rest: optional definitions and roles, RBAC, the API of views, configurations, deployments, examples, and files of Volcano's kind.
 //
-//go:embed config crds-optional deploy examples kustomization.yaml rbac rbac-optional volcano
+//go:embed config crds-optional deploy examples kustomization.yaml rbac rbac-optional visibility volcano
 var All embed.FS

@@ -26,7 +26,7 @@ const readyReason = "tasks in gang are ready to be scheduled"
 // Desired is the status a PodGroup should have. now stamps conditions that change, id names the change.
 func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason, now metav1.Time, id string) volcano.PodGroupStatus {
 	after := *before.DeepCopy()
-	short := reason != (model.Reason{}) && (!job.Ready() || !admitted(job, reason)) && !onlyTerminating(job)
+	short := isShort(job, reason)
 	after.Phase = phase(job, reason, short)
 	after.Running = int32(job.Counts.ByStatus[model.Running])
 	after.Succeeded = int32(job.Counts.ByStatus[model.Succeeded])
@@ -69,6 +69,16 @@ func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition
 	case c.Type == volcano.PodGroupScheduled:
 		(*list)[i].Message = c.Message
 	}
+}
+
+// isShort reports whether a job lacks something to be whole.
+func isShort(job *model.Job, reason model.Reason) bool {
+	return reason != (model.Reason{}) && (!job.Ready() || !admitted(job, reason)) && !onlyTerminating(job)
+}
+
+// Phase is the phase that the status of a job's PodGroup has, or would have. The reason is why the job waits; zero if it does not.
+func Phase(job *model.Job, reason model.Reason) model.Phase {
+	return model.Phase(phase(job, reason, isShort(job, reason)))
 }
 
 // phase is Volcano's computation at session close (reference section 3.10). A job that may have turns is Inqueue: its

@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -107,11 +108,14 @@ func (v View) Figures() []QueueFigures {
 	return queues
 }
 
-// Waiting is a job that waits, for those who count them.
+// Waiting is a job that waits, for those who show or count them.
 type Waiting struct {
-	Job model.JobKey
+	Job   model.JobKey
+	Queue string
 	// Tasks is the number of tasks that have no node, Refused how many turns found no room for them.
 	Tasks, Refused int
+	// Reason is why it waits, as last found; zero if nobody has looked yet.
+	Reason model.Reason
 }
 
 // Waiting returns the jobs that wait.
@@ -119,10 +123,56 @@ func (v View) Waiting() []Waiting {
 	v.d.mu.Lock()
 	defer v.d.mu.Unlock()
 	list := make([]Waiting, 0, len(v.d.waits.jobs))
-	for key, w := range v.d.waits.jobs {
-		list = append(list, Waiting{Job: key, Tasks: w.job.Counts.ByStatus[model.Pending], Refused: w.refused})
+	for _, w := range v.d.waits.jobs {
+		list = append(list, w.view())
 	}
 	return list
+}
+
+func (w *waiting) view() Waiting {
+	return Waiting{
+		Job: w.job.Key, Queue: w.job.Queue, Tasks: w.job.Counts.ByStatus[model.Pending], Refused: w.refused, Reason: w.reported,
+	}
+}
+
+// Line is the jobs of one queue that wait, in the order in which they would have turns.
+type Line struct {
+	Queue string
+	Jobs  []Waiting
+}
+
+// Lines returns the jobs that wait, queue by queue, in the order in which queues would have turns now. Those that may have no turn, for
+// whatever reason, are in their places.
+func (v View) Lines() []Line {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	policies := v.d.cfg.Policies
+	byQueue := map[string][]*waiting{}
+	for _, w := range v.d.waits.jobs {
+		byQueue[w.job.Queue] = append(byQueue[w.job.Queue], w)
+	}
+	lines := make([]Line, 0, len(byQueue))
+	for queue, jobs := range byQueue {
+		slices.SortFunc(jobs, func(a, b *waiting) int { return compareJobs(policies, a, b) })
+		line := Line{Queue: queue, Jobs: make([]Waiting, len(jobs))}
+		for i, w := range jobs {
+			line.Jobs[i] = w.view()
+		}
+		lines = append(lines, line)
+	}
+	slices.SortFunc(lines, func(a, b Line) int {
+		x, y := policies.Book().Queue(a.Queue), policies.Book().Queue(b.Queue)
+		switch {
+		case x != nil && y != nil:
+			return policies.CompareQueues(x, y)
+		case x != nil:
+			return -1
+		case y != nil:
+			return 1
+		}
+		return cmp.Compare(a.Queue, b.Queue)
+	})
+	return lines
 }
 
 // Usable returns the part of the cluster that jobs can use, and what they hold of the rest. It is never to be changed.

@@ -37,13 +37,19 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/skiprecheck"
 )
 
+// flags are those that upstream does not have.
+type flags struct {
+	volcanoFile string
+	latencies   bool
+	views       viewFlags
+}
+
 // New returns the command of the scheduler, with plugins and policies from outside of this module. It differs from upstream's in one default: pods that wait in Permit are
 // not nominated through the API first, which would be one more write for each member of a gang.
 func New(outside plugins.Extensions) *cobra.Command {
 	SetFeatureDefaults()
 	opts := options.NewOptions()
-	var volcanoFile string
-	var latencies bool
+	var f flags
 	cmd := &cobra.Command{
 		Use:   "kube-scheduler",
 		Short: "Schedule pods, one by one and in gangs",
@@ -52,13 +58,14 @@ kube-scheduler does for ordinary pods. Flags, configuration and endpoints are th
 		Args: cobra.NoArgs,
 		// Feature gates are set before RunE.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return opts.ComponentGlobalsRegistry.Set() },
-		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts, volcanoFile, latencies, outside) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd, opts, &f, outside) },
 	}
 	sets := opts.Flags
-	sets.FlagSet("misc").StringVar(&volcanoFile, volcanoFlag, "", "The path to a volcano-scheduler.conf: its actions, tiers and configurations take "+
+	sets.FlagSet("misc").StringVar(&f.volcanoFile, volcanoFlag, "", "The path to a volcano-scheduler.conf: its actions, tiers and configurations take "+
 		"the place of what --config says about them. Without --config the scheduler is a second one, for pods with schedulerName: volcano.")
-	sets.FlagSet("metrics").BoolVar(&latencies, "volcano-metrics", false, "Serve Volcano's metrics of latencies too. "+
+	sets.FlagSet("metrics").BoolVar(&f.latencies, "volcano-metrics", false, "Serve Volcano's metrics of latencies too. "+
 		"Those of single jobs are up to three series for each PodGroup that exists.")
+	f.views.add(sets.FlagSet("visibility"))
 	verflag.AddFlags(sets.FlagSet("global"))
 	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range sets.FlagSets {
@@ -104,8 +111,11 @@ func takeVolcano(opts *options.Options, file string, policies []string) (conf *v
 }
 
 // run is upstream's runCommand with our plugins.
-func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, latencies bool, outside plugins.Extensions) error {
+func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Extensions) error {
 	verflag.PrintAndExitIfRequested()
+	if err := f.views.validate(); err != nil {
+		return err
+	}
 	gate := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
 		return fmt.Errorf("setting up logging: %w", err)
@@ -115,7 +125,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, latencie
 		return err
 	}
 
-	conf, done, err := takeVolcano(opts, volcanoFile, slices.Sorted(maps.Keys(outside.Policies)))
+	conf, done, err := takeVolcano(opts, f.volcanoFile, slices.Sorted(maps.Keys(outside.Policies)))
 	if err != nil {
 		return err
 	}
@@ -132,9 +142,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, latencie
 	if err != nil {
 		return err
 	}
-	if err := serve(shared, latencies); err != nil {
-		return err
-	}
+	show(shared, f.latencies)
 	Adapt(shared, sched)
 	if conf != nil {
 		profiles := switchable(sched)
@@ -143,6 +151,9 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, latencie
 			PluginCache: cache, Core: shared, Profiles: profiles, File: conf.file, Content: conf.content, Translate: conf.again,
 		}
 		go reloader.Run(ctx)
+	}
+	if err := f.views.serve(ctx, shared, opts, cc, sched); err != nil {
+		return err
 	}
 	if err := eventsBehindBinds(ctx, cc.KubeConfig, shared, sched); err != nil {
 		return err
@@ -157,17 +168,13 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, latencie
 	return app.Run(ctx, cc, sched)
 }
 
-// serve shows what the scheduler does on the scheduler's endpoints.
-func serve(c *core.Core, latencies bool) error {
+// show has the scheduler's endpoints show what it does.
+func show(c *core.Core, latencies bool) {
 	metrics.Register(c.Dispatcher.View())
 	metrics.RegisterEvictions(c.Evictions.Ledger)
 	if latencies {
 		metrics.RegisterLatencies(c.State, c.Clock())
 	}
-	if err := c.Evictions.Ledger.Serve(); err != nil {
-		return fmt.Errorf("serving the ledger of evictions: %w", err)
-	}
-	return nil
 }
 
 // switchable lets the plugins of a scheduler's profiles be exchanged.

@@ -1,0 +1,110 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/version"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/scheduler"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
+	caldera "github.com/caldera-scheduler/caldera/pkg/version"
+	"github.com/caldera-scheduler/caldera/pkg/visibility"
+	"github.com/caldera-scheduler/caldera/pkg/visibility/serve"
+)
+
+// viewFlags say whether and where views of jobs, queues and evictions are served.
+type viewFlags struct {
+	port              int
+	address           net.IP
+	namespace         string
+	certFile, keyFile string
+}
+
+// namespaceFile is where a pod finds the name of its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+func (f *viewFlags) add(set *pflag.FlagSet) {
+	set.IntVar(&f.port, "visibility-port", 0, "The port on which the scheduler, while it leads, serves the API "+v1alpha1.GroupName+
+		": what kubectl caldera shows. 0: it does not.")
+	set.IPVar(&f.address, "visibility-advertise-address", nil, "The address at which the cluster's API server reaches that port. "+
+		"Default: the first address of the machine that is not its loopback.")
+	set.StringVar(&f.namespace, "visibility-namespace", "", "The namespace of the Service "+serve.ServiceName+
+		". Default: the pod's; without a pod, that of the scheduler's lease.")
+	set.StringVar(&f.certFile, "visibility-tls-cert-file", "", "A certificate for that port, in PEM, which others renew and write into the APIService. "+
+		"Default: the scheduler makes one and writes it there.")
+	set.StringVar(&f.keyFile, "visibility-tls-private-key-file", "", "The key of --visibility-tls-cert-file, in PEM.")
+}
+
+func (f *viewFlags) validate() error {
+	switch {
+	case f.port < 0 || f.port > 65535:
+		return fmt.Errorf("--visibility-port is %d: use a port from 1 to 65535, or 0 for none", f.port)
+	case (f.certFile == "") != (f.keyFile == ""):
+		return errors.New("--visibility-tls-cert-file and --visibility-tls-private-key-file go together: set both or neither")
+	}
+	return nil
+}
+
+// serve serves views once the scheduler leads.
+func (f *viewFlags) serve(ctx context.Context, c *core.Core, opts *options.Options, cc *schedulerconfig.CompletedConfig, sched *scheduler.Scheduler) error {
+	if f.port == 0 || c.Dispatcher == nil {
+		return nil
+	}
+	o := serve.Options{
+		Port: f.port, Address: f.address, CertFile: f.certFile, KeyFile: f.keyFile, Kubeconfig: cc.KubeConfig, Asking: asking(opts, cc),
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("finding out the name of this machine: %w", err)
+	}
+	inPod, err := os.ReadFile(namespaceFile)
+	if err == nil {
+		o.Pod = host
+	}
+	o.Namespace = cmp.Or(f.namespace, strings.TrimSpace(string(inPod)), cc.ComponentConfig.LeaderElection.ResourceNamespace, metav1.NamespaceSystem)
+	leader := v1alpha1.Leader{
+		Identity: host, Version: caldera.Get(), KubernetesVersion: version.Get().GitVersion, Profiles: slices.Sorted(maps.Keys(sched.Profiles)),
+	}
+	if cc.LeaderElection != nil {
+		leader.Identity = cc.LeaderElection.Lock.Identity()
+	}
+	go func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.Leading():
+		}
+		leader.Since = metav1.NewTime(c.Clock().Now())
+		serve.Run(ctx, visibility.New(visibility.Source{
+			State: c.State, Dispatch: c.Dispatcher.View(), Ledger: c.Evictions.Ledger, Clock: c.Clock(), Leader: leader,
+		}), o)
+	}()
+	return nil
+}
+
+// asking is how the scheduler's own port learns who asks and whether they may, with two differences: a scheduler outside of a pod goes by its own
+// kubeconfig if there is no other; and one that cannot read by which certificate the API server is known serves nobody.
+func asking(opts *options.Options, cc *schedulerconfig.CompletedConfig) serve.Asking {
+	authentication, authorization := *opts.Authentication, *opts.Authorization
+	own := cc.ComponentConfig.ClientConnection.Kubeconfig
+	authentication.RemoteKubeConfigFile = cmp.Or(authentication.RemoteKubeConfigFile, own)
+	authorization.RemoteKubeConfigFile = cmp.Or(authorization.RemoteKubeConfigFile, own)
+	authentication.TolerateInClusterLookupFailure = false
+	return serve.Asking{Authentication: &authentication, Authorization: &authorization}
+}

@@ -1,0 +1,64 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package visibility makes the objects of the API visibility.caldera.dev from what the scheduler goes by: the model, the dispatcher and the ledger of
+// evictions. It decides nothing, and changes nothing that anybody decides by. Package serve shows them.
+package visibility
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+)
+
+// Freshness is how old the views of jobs and queues may be. However many ask, they are made once in that time.
+const Freshness = time.Second
+
+// Source is where views come from.
+type Source struct {
+	State    *model.State
+	Dispatch dispatch.View
+	Ledger   *eviction.Ledger
+	Clock    clock.PassiveClock
+	// Leader is the scheduler itself.
+	Leader v1alpha1.Leader
+}
+
+// Views makes views of what a source has. All its methods may be called at any time from anywhere. What they return is shared, and must never be
+// changed.
+type Views struct {
+	source Source
+	jobs   recent[[]v1alpha1.JobView]
+	queues recent[[]v1alpha1.QueueView]
+}
+
+// New returns the views of a source.
+func New(s Source) *Views { return &Views{source: s} }
+
+// Jobs returns all jobs, by namespace and name.
+func (v *Views) Jobs() []v1alpha1.JobView { return v.jobs.get(v.source.Clock, v.makeJobs) }
+
+// Queues returns all queues by name.
+func (v *Views) Queues() []v1alpha1.QueueView { return v.queues.get(v.source.Clock, v.makeQueues) }
+
+// recent is a value that is made again once it is older than Freshness. Who asks while it is being made waits for it.
+type recent[T any] struct {
+	mu    sync.Mutex
+	value T
+	made  time.Time
+}
+
+func (r *recent[T]) get(clock clock.PassiveClock, build func(now time.Time) T) T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := clock.Now(); r.made.IsZero() || now.Sub(r.made) >= Freshness {
+		r.value, r.made = build(now), now
+	}
+	return r.value
+}
