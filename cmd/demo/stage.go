@@ -93,8 +93,12 @@ func (s *stage) startScheduler(ctx context.Context, binary string) error {
 	if err != nil {
 		return fmt.Errorf("reading the scheduler's configuration: %w", err)
 	}
+	views, err := schedulerprocess.InstallViews(ctx, s.cluster)
+	if err != nil {
+		return fmt.Errorf("installing the API of views: %w", err)
+	}
 	s.scheduler, err = schedulerprocess.Start(schedulerprocess.Options{
-		Binary: binary, Kubeconfig: s.cluster.Kubeconfig, Config: config, Args: []string{"--v=3"}, Dir: s.dir,
+		Binary: binary, Kubeconfig: s.cluster.Kubeconfig, Config: config, Args: append(views, "--v=3"), Dir: s.dir,
 	})
 	if err != nil {
 		return err

@@ -19,8 +19,13 @@ import (
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/convert"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/evictions"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/explain"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/queues"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/replay"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/status"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/version"
 )
 
 func main() {
@@ -43,9 +48,11 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.DisableDefaultCmd = true
 	// Libraries of Kubernetes' components add flags to every command line.
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
-	root.AddCommand(convert.New(), evictions.New(), replay.New(), simulate.New(), convert.NewValidate())
+	root.AddCommand(
+		status.New(), queues.New(), queues.NewQueue(), jobs.New(), explain.New(), evictions.New(),
+		simulate.New(), replay.New(), convert.New(), convert.NewValidate(), version.New(),
+	)
 	return root
 }

@@ -15,10 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
-	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/test/soak/monitor"
 )
 
@@ -26,8 +27,10 @@ import (
 type asker struct {
 	client *http.Client
 	base   string
+	// cluster passes on what is asked of the API of views.
+	cluster rest.Interface
 	// decisions are all that were seen, by number.
-	decisions map[uint64]eviction.DecisionRecord
+	decisions map[string]v1alpha1.EvictionDecision
 	samples   []own
 }
 
@@ -37,7 +40,7 @@ type own struct {
 	// cpu is in seconds, memory and heap are in bytes.
 	cpu, memory, heap float64
 	wasted, cycles    float64
-	totals            eviction.TotalsRecord
+	totals            v1alpha1.EvictionTotals
 }
 
 func newAsker(port int, config *rest.Config) (*asker, error) {
@@ -45,7 +48,11 @@ func newAsker(port int, config *rest.Config) (*asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &asker{client: client, base: base, decisions: map[uint64]eviction.DecisionRecord{}}, nil
+	cluster, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &asker{client: client, base: base, cluster: cluster.CoreV1().RESTClient(), decisions: map[string]v1alpha1.EvictionDecision{}}, nil
 }
 
 func (a *asker) get(ctx context.Context, path string, read func(io.Reader) error) error {
@@ -78,23 +85,36 @@ func (a *asker) ask(ctx context.Context, m *monitor.Monitor) (own, error) {
 	if err != nil {
 		return s, err
 	}
-	document := map[string]json.RawMessage{}
-	if err := a.get(ctx, eviction.Endpoint, func(r io.Reader) error { return json.NewDecoder(r).Decode(&document) }); err != nil {
+	var cluster v1alpha1.ClusterView
+	if err := a.view(ctx, v1alpha1.ClusterViews+"/"+v1alpha1.ClusterName, &cluster); err != nil {
 		return s, err
 	}
-	var ledger eviction.Document
-	if err := json.Unmarshal(document[eviction.Entry], &ledger); err != nil {
-		return s, fmt.Errorf("reading the ledger: %w", err)
+	s.totals = cluster.Status.Evictions
+	var ledger v1alpha1.EvictionDecisionList
+	if err := a.view(ctx, v1alpha1.EvictionDecisions, &ledger); err != nil {
+		return s, err
 	}
-	s.totals = ledger.Totals
-	for _, d := range ledger.Decisions {
-		a.decisions[d.ID] = d
-		for _, v := range d.Victims {
-			m.Decided(v.UID, d.Job.Namespace+"/"+d.Job.Name, d.Job.Queue, d.Action)
+	for _, d := range ledger.Items {
+		a.decisions[d.Name] = d
+		beneficiary := d.Status.Job
+		if beneficiary == nil {
+			beneficiary = &v1alpha1.JobReference{}
+		}
+		for _, v := range d.Status.Victims {
+			m.Decided(v.UID, beneficiary.Namespace+"/"+beneficiary.Name, beneficiary.Queue, d.Status.Action)
 		}
 	}
 	a.samples = append(a.samples, s)
 	return s, nil
+}
+
+// view reads one view, or a list of them.
+func (a *asker) view(ctx context.Context, path string, into any) error {
+	raw, err := a.cluster.Get().AbsPath("apis", v1alpha1.SchemeGroupVersion.String(), path).DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("asking the scheduler for %s: %w", path, err)
+	}
+	return json.Unmarshal(raw, into)
 }
 
 // readMetrics reads the text form of metrics: the sum of each name over its labels.
@@ -126,24 +146,28 @@ func (a *asker) last() own {
 
 // entries are the decisions of the ledger around a time that concern one of some objects, as text.
 func (a *asker) entries(objects []string, from, to time.Time) string {
-	var list []eviction.DecisionRecord
+	var list []v1alpha1.EvictionDecision
 	for _, d := range a.decisions {
-		concerns := func(j eviction.JobRecord) bool {
-			return slices.Contains(objects, j.Namespace+"/"+j.Name)
+		concerns := func(j *v1alpha1.JobReference) bool {
+			return j != nil && slices.Contains(objects, j.Namespace+"/"+j.Name)
 		}
-		if d.Time.Time.Before(from) || d.Time.After(to) {
+		if d.CreationTimestamp.Time.Before(from) || d.CreationTimestamp.After(to) {
 			continue
 		}
-		if concerns(d.Job) || slices.ContainsFunc(d.Victims, func(v eviction.VictimRecord) bool { return concerns(v.Job) }) {
+		if concerns(d.Status.Job) || slices.ContainsFunc(d.Status.Victims, func(v v1alpha1.EvictionVictim) bool { return concerns(&v.Job) }) {
 			list = append(list, d)
 		}
 	}
-	slices.SortFunc(list, func(x, y eviction.DecisionRecord) int { return x.Time.Compare(y.Time.Time) })
+	slices.SortFunc(list, func(x, y v1alpha1.EvictionDecision) int { return x.CreationTimestamp.Compare(y.CreationTimestamp.Time) })
 	var b strings.Builder
 	for _, d := range list {
-		fmt.Fprintf(&b, "  decision %d at %s: %s for %s/%s of queue %s, %d pods: %s %s\n", d.ID, d.Time.Format(time.TimeOnly),
-			d.Action, d.Job.Namespace, d.Job.Name, d.Job.Queue, len(d.Members), d.Outcome, d.Problem)
-		for _, v := range d.Victims {
+		job := v1alpha1.JobReference{}
+		if d.Status.Job != nil {
+			job = *d.Status.Job
+		}
+		fmt.Fprintf(&b, "  decision %s at %s: %s for %s/%s of queue %s, %d pods: %s %s\n", d.Name, d.CreationTimestamp.Format(time.TimeOnly),
+			d.Status.Action, job.Namespace, job.Name, job.Queue, d.Status.Pods, d.Status.Outcome, d.Status.Problem)
+		for _, v := range d.Status.Victims {
 			fmt.Fprintf(&b, "    %s/%s of %s in queue %s on %s: %s %s\n", v.Namespace, v.Name, v.Job.Name, v.Job.Queue, v.Node, v.State, v.Problem)
 		}
 	}

@@ -75,11 +75,15 @@ func (s *stage) startScheduler(ctx context.Context, o options, c conf) error {
 	if err != nil {
 		return err
 	}
+	views, err := schedulerprocess.InstallViews(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
 	s.scheduler, err = schedulerprocess.Start(schedulerprocess.Options{
-		Binary: o.binary, Kubeconfig: s.cluster.Kubeconfig, Config: c.scheduler, Dir: o.logs, Args: []string{
+		Binary: o.binary, Kubeconfig: s.cluster.Kubeconfig, Config: c.scheduler, Dir: o.logs, Args: append(views,
 			"-v=3", fmt.Sprintf("--secure-port=%d", port), "--bind-address=127.0.0.1",
-			"--authentication-kubeconfig=" + s.cluster.Kubeconfig, "--authorization-kubeconfig=" + s.cluster.Kubeconfig,
-		},
+			"--authentication-kubeconfig="+s.cluster.Kubeconfig, "--authorization-kubeconfig="+s.cluster.Kubeconfig,
+		),
 	})
 	if err != nil {
 		return err

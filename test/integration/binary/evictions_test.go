@@ -4,32 +4,24 @@
 package binary_test
 
 import (
-	"bytes"
 	"fmt"
-	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
-	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/evictions"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
-	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/status"
@@ -204,90 +196,4 @@ func TestTheShippedRulesAllowEvictions(t *testing.T) {
 	if said := seen.of("web"); said != nil {
 		t.Errorf("a pod that was not evicted had the conditions %q", said)
 	}
-}
-
-// freePort is a port on which nobody listens.
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // It was only asked for its port.
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
-// userConfig writes a kubeconfig with a token of a service account that may do nothing.
-func userConfig(t *testing.T, e *env.Env, name string) string {
-	t.Helper()
-	accounts := e.Kube.CoreV1().ServiceAccounts(env.Namespace)
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["local"] = &clientcmdapi.Cluster{Server: e.RESTConfig().Host}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	config.Contexts["local"] = &clientcmdapi.Context{Cluster: "local", AuthInfo: name}
-	config.CurrentContext = "local"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// TestOnlyReadersOfConfigzSeeEvictions asks the program for its ledger, as a user.
-func TestOnlyReadersOfConfigzSeeEvictions(t *testing.T) {
-	t.Parallel()
-	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=32Gi"}})
-	apply(t, e, "deploy/namespace.yaml", "rbac/service-account.yaml", "rbac/roles.yaml", "rbac/bindings.yaml")
-	port := freePort(t)
-	own := kubeconfigOf(t, e)
-	start(t, schedulerprocess.Options{Kubeconfig: own, Args: []string{
-		"-v=2", fmt.Sprintf("--secure-port=%d", port), "--bind-address=127.0.0.1",
-		// In a pod these are not needed.
-		"--authentication-kubeconfig=" + own, "--authorization-kubeconfig=" + own,
-	}})
-	config := userConfig(t, e, "ana")
-	ask := func() (string, error) {
-		var out bytes.Buffer
-		cmd := evictions.New()
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		cmd.SetOut(&out)
-		cmd.SetArgs([]string{"--kubeconfig", config, "--scheduler", fmt.Sprintf("https://127.0.0.1:%d", port), "--insecure-skip-tls-verify"})
-		err := cmd.ExecuteContext(t.Context())
-		return out.String(), err
-	}
-	env.Eventually(t, time.Minute, func() string {
-		if _, err := ask(); err == nil || !strings.Contains(err.Error(), "serviceaccount:default:ana") {
-			return fmt.Sprintf("without the right the answer is %v", err)
-		}
-		return ""
-	})
-	meta := metav1.ObjectMeta{Name: "evictions-reader"}
-	_, err := e.Kube.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{eviction.Endpoint}}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = e.Kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: env.Namespace, Name: "ana"}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The scheduler remembers for some seconds whom it turned away.
-	env.Eventually(t, time.Minute, func() string {
-		out, err := ask()
-		if err != nil || !strings.HasPrefix(out, "No such evictions are remembered") {
-			return fmt.Sprintf("with the right the answer is %q, %v", out, err)
-		}
-		return ""
-	})
 }

@@ -308,7 +308,7 @@ func TestAQueueTakesTheDevicesThatItIsDue(t *testing.T) {
 	})
 	env.Eventually(t, patience, c.holds(t, "a", 4))
 	env.Eventually(t, patience, c.holds(t, "b", 4))
-	if totals := c.Core.Evictions.Ledger.Document().Totals; totals.Decisions != 1 || totals.Evicted != 4 || totals.Wasted != 0 {
+	if totals := c.Views().Cluster().Status.Evictions; totals.Decisions != 1 || totals.Evicted != 4 || totals.Wasted != 0 {
 		t.Errorf("the ledger has %+v, want one decision and 4 evicted", totals)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
+	"github.com/caldera-scheduler/caldera/pkg/visibility"
 	volcanoprofile "github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
 )
@@ -170,4 +171,9 @@ func (e *Env) build(ctx context.Context, t *testing.T, c *schedulerconfig.KubeSc
 		sched.Run(ctx)
 		factory.Shutdown()
 	}
+}
+
+// Views are what the scheduler shows of itself.
+func (e *Env) Views() *visibility.Views {
+	return visibility.New(visibility.Source{State: e.Core.State, Dispatch: e.Core.Dispatcher.View(), Ledger: e.Core.Evictions.Ledger, Clock: e.Core.Clock()})
 }

@@ -102,7 +102,7 @@ func TestNobodyWaitsWhoIsDueSomething(t *testing.T) {
 		}
 		env.Eventually(s.t, patience, differs)
 		env.Consistently(s.t, 2*calm, differs)
-		if totals := s.ledger().Totals; totals.Decisions != 1 || totals.Evicted != 1 {
+		if totals := s.totals(); totals.Decisions != 1 || totals.Evicted != 1 {
 			s.t.Errorf("the ledger has %+v, want one decision and one pod", totals)
 		}
 	}

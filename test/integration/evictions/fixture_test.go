@@ -21,6 +21,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
@@ -251,13 +252,13 @@ func (s *scene) reasons() string {
 			fmt.Fprintf(&b, "  %s %s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
-	for _, d := range s.ledger().Decisions {
-		fmt.Fprintf(&b, "decision %d at %s: %s for %s, %s %s\n", d.ID, d.Time.Format(time.TimeOnly), d.Action, d.Job.Name, d.Outcome, d.Problem)
+	for _, d := range s.ledger() {
+		fmt.Fprintf(&b, "decision %d at %s: %s for %s, %s %s\n", d.ID, d.Time.Format(time.TimeOnly), d.Action, d.Beneficiary.Name, d.Outcome, d.Problem)
 		for _, m := range d.Members {
 			fmt.Fprintf(&b, "  %s to %s\n", m.Name, m.Node)
 		}
 		for _, v := range d.Victims {
-			fmt.Fprintf(&b, "  %s from %s: %s %s\n", v.Name, v.Node, v.State, v.Problem)
+			fmt.Fprintf(&b, "  %s from %s: %s %s\n", v.Pod.Name, v.Node, v.State, v.Problem)
 		}
 	}
 	return b.String()
@@ -305,4 +306,7 @@ func (s *scene) condition(group string) string {
 }
 
 // ledger is what the scheduler remembers of evictions.
-func (s *scene) ledger() eviction.Document { return s.Core.Evictions.Ledger.Document() }
+func (s *scene) ledger() []eviction.Decision { return s.Core.Evictions.Ledger.Decisions() }
+
+// totals are the sums of the ledger.
+func (s *scene) totals() v1alpha1.EvictionTotals { return s.Views().Cluster().Status.Evictions }

@@ -113,7 +113,7 @@ func TestPodsMoveForAGang(t *testing.T) {
 		s.on("big", first)
 		s.on("one", second)
 		s.evicted(map[string]int{"one": 1}, 2*calm)
-		d := s.ledger().Decisions
+		d := s.ledger()
 		if len(d) != 1 || d[0].Action != string(config.Consolidate) || d[0].Outcome != "Started" || len(d[0].Victims) != 1 || d[0].Victims[0].MovesTo != second {
 			t.Errorf("the ledger has %+v", d)
 		}

@@ -54,7 +54,7 @@ func TestAGangTakesWhatItIsDueAndNoMore(t *testing.T) {
 				return ""
 			}
 			env.Consistently(t, c.watch, watch)
-			if totals := s.ledger().Totals; totals.Decisions != 1 || totals.Evicted != uint64(8-c.idle) || totals.Wasted != 0 || totals.Cycles != 0 {
+			if totals := s.totals(); totals.Decisions != 1 || totals.Evicted != int64(8-c.idle) || totals.Wasted != 0 || totals.Cycles != 0 {
 				t.Errorf("the ledger has %+v, want one decision and %d evicted", totals, 8-c.idle)
 			}
 		})

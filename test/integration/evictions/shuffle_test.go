@@ -71,14 +71,13 @@ func TestPodsLeaveNodesThatAreLent(t *testing.T) {
 	s.holds(map[string]int{"keeps": 3, "budgeted": 3, "stays": 3, "goes": 0})
 	s.evicted(map[string]int{"keeps": 2, "budgeted": 1, "goes": 2}, calm)
 
-	doc := s.ledger()
-	for _, d := range doc.Decisions {
-		if d.Action != eviction.Shuffle || d.Outcome != eviction.Done && d.Outcome != eviction.Cancelled || d.Job != (eviction.JobRecord{}) {
-			t.Errorf("decision %d is %s for %+v, and %s", d.ID, d.Action, d.Job, d.Outcome)
+	for _, d := range s.ledger() {
+		if d.Action != eviction.Shuffle || d.Outcome != eviction.Done && d.Outcome != eviction.Cancelled || d.Beneficiary != (model.JobKey{}) {
+			t.Errorf("decision %d is %s for %+v, and %s", d.ID, d.Action, d.Beneficiary, d.Outcome)
 		}
 	}
-	if doc.Totals.Evicted != 5 {
-		t.Errorf("the ledger knows of %d evicted pods, want 5", doc.Totals.Evicted)
+	if evicted := s.totals().Evicted; evicted != 5 {
+		t.Errorf("the ledger knows of %d evicted pods, want 5", evicted)
 	}
 	const why = "because of shuffle: tdm: revocable zone night of node "
 	for _, name := range []string{"goes-0", "goes-1"} {

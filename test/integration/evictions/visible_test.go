@@ -4,7 +4,6 @@
 package evictions_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
@@ -76,7 +76,7 @@ func TestEvictionsCanBeSeen(t *testing.T) {
 	s.release(victims...)
 	s.holds(map[string]int{"gang": 4})
 	env.Eventually(t, patience, func() string {
-		if outcome := s.ledger().Decisions[0].Outcome; outcome != eviction.Started {
+		if outcome := s.ledger()[0].Outcome; outcome != eviction.Started {
 			return fmt.Sprintf("the decision is %s, want Started", outcome)
 		}
 		return ""
@@ -88,32 +88,26 @@ func TestEvictionsCanBeSeen(t *testing.T) {
 // it names.
 func (s *scene) recorded(victims []*corev1.Pod, outcome eviction.Outcome, state eviction.VictimState) {
 	s.t.Helper()
-	served, err := json.Marshal(s.ledger())
-	if err != nil {
-		s.t.Fatal(err)
+	decisions, totals := s.Views().Evictions(""), s.totals()
+	if len(decisions) != 1 || totals.Decisions != 1 || totals.Evicted != 4 {
+		s.t.Fatalf("want one decision by which 4 pods are evicted, got %+v, %+v", decisions, totals)
 	}
-	var doc eviction.Document
-	if err := json.Unmarshal(served, &doc); err != nil {
-		s.t.Fatal(err)
+	d := decisions[0].Status
+	want := v1alpha1.JobReference{Kind: "PodGroup", Namespace: "default", Name: "gang", Queue: "b"}
+	if d.Action != "reclaim" || d.Job == nil || *d.Job != want || d.Outcome != string(outcome) {
+		s.t.Errorf("want a decision for %+v that is %s, got %+v", want, outcome, d)
 	}
-	if len(doc.Decisions) != 1 || doc.Totals.Decisions != 1 || doc.Totals.Evicted != 4 {
-		s.t.Fatalf("want one decision by which 4 pods are evicted, got %s", served)
-	}
-	d := doc.Decisions[0]
-	if d.Action != "reclaim" || d.Job != (eviction.JobRecord{Kind: "PodGroup", Namespace: "default", Name: "gang", Queue: "b"}) || d.Outcome != outcome {
-		s.t.Errorf("want a decision for gang that is %s, got %s", outcome, served)
-	}
-	var want, got []string
+	var wanted, got []string
 	for _, p := range victims {
-		want = append(want, fmt.Sprintf("%s on %s %s true", p.UID, p.Spec.NodeName, state))
+		wanted = append(wanted, fmt.Sprintf("%s on %s %s true", p.UID, p.Spec.NodeName, state))
 	}
 	for _, v := range d.Victims {
 		got = append(got, fmt.Sprintf("%s on %s %s %t", v.UID, v.Node, v.State, v.Evicted))
 	}
-	slices.Sort(want)
+	slices.Sort(wanted)
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		s.t.Errorf("victims in the ledger: %v, want %v", got, want)
+	if !slices.Equal(got, wanted) {
+		s.t.Errorf("victims in the ledger: %v, want %v", got, wanted)
 	}
 	nodes := map[string]string{}
 	for _, m := range d.Members {

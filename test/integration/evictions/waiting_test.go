@@ -137,7 +137,7 @@ func TestTheRoomIsKeptUntilVictimsHaveGone(t *testing.T) {
 		s.Create(t, job("other", "a", 4, 4))
 		s.holds(map[string]int{"other": 4, "held": 4})
 		s.evicted(map[string]int{"held": 4}, calm)
-		if d := s.ledger().Decisions[0]; d.Outcome != eviction.Wasted {
+		if d := s.ledger()[0]; d.Outcome != eviction.Wasted {
 			t.Errorf("the decision is %s, want Wasted\n%s", d.Outcome, s.reasons())
 		}
 	})
@@ -242,7 +242,7 @@ func TestPodsOfTheGangThatArriveWhileVictimsGo(t *testing.T) {
 			s.release(s.ending("held")...)
 			s.holds(map[string]int{gang.Name: 4, "held": 4})
 			s.evicted(map[string]int{"held": 4}, calm)
-			if d := s.ledger().Decisions; len(d) != 1 || d[0].Outcome != eviction.Started {
+			if d := s.ledger(); len(d) != 1 || d[0].Outcome != eviction.Started {
 				t.Errorf("want one decision, by which the gang started\n%s", s.reasons())
 			}
 		})

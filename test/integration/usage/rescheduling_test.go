@@ -53,9 +53,9 @@ func TestPodsAreMovedFromHotNodes(t *testing.T) {
 	env.Eventually(t, patience, func() string { return differs(e, map[string]int{hot: 8}) })
 	cordon(t, e, false, idle)
 
-	var first eviction.DecisionRecord
+	var first eviction.Decision
 	env.Eventually(t, patience, func() string {
-		decisions := e.Core.Evictions.Ledger.Document().Decisions
+		decisions := e.Core.Evictions.Ledger.Decisions()
 		if len(decisions) == 0 || decisions[len(decisions)-1].Outcome == eviction.Pending {
 			return fmt.Sprintf("the ledger has no decision that is over: %+v", decisions)
 		}
@@ -66,8 +66,8 @@ func TestPodsAreMovedFromHotNodes(t *testing.T) {
 		t.Fatalf("the first decision is %+v, want one of shuffle with 3 victims", first)
 	}
 	for i, v := range first.Victims {
-		if want := "of the cpu of node " + hot + " is in use, and 70% is the target"; v.Node != hot || !strings.Contains(v.Rule, want) {
-			t.Errorf("victim %d was on %s, because %q, want %q", i, v.Node, v.Rule, want)
+		if want := "of the cpu of node " + hot + " is in use, and 70% is the target"; v.Node != hot || !strings.Contains(v.Why, want) {
+			t.Errorf("victim %d was on %s, because %q, want %q", i, v.Node, v.Why, want)
 		}
 	}
 	// The load of the hot node is made up, and stays; for a quarter of an hour it is taken for that of before.

@@ -1,0 +1,158 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain is the command "kubectl caldera explain".
+package explain
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
+)
+
+type flags struct {
+	*leader.Flags
+	output *leader.Output
+}
+
+// New returns the command.
+func New() *cobra.Command {
+	f := flags{Flags: leader.NewFlags(), output: leader.NewOutput()}
+	cmd := &cobra.Command{
+		Use:   "explain JOB",
+		Short: "Show why a job waits, and who goes before it",
+		Long: `Show why a job waits, and who goes before it.
+
+JOB is the name of a PodGroup, of a controller that makes a gang of its pods, or of a pod without either. NAMESPACE/NAME names one of
+another namespace.`,
+		Example: `  kubectl caldera explain train
+  kubectl caldera explain ml/train`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), leader.Streams(cmd), args[0])
+		},
+	}
+	f.Add(cmd, false)
+	f.output.Add(cmd, "is the same")
+	return cmd
+}
+
+func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams, arg string) error {
+	namespace, name, err := f.Job(arg)
+	if err != nil {
+		return err
+	}
+	client, err := f.New(streams)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	job, err := find(ctx, client, namespace, name)
+	if err != nil {
+		return err
+	}
+	return f.output.Write(streams.Out, job, func(out io.Writer) error { return write(out, job) })
+}
+
+// find reads a job by its name, or by the name of its object if that is not the same.
+func find(ctx context.Context, client *leader.Client, namespace, name string) (*v1alpha1.JobView, error) {
+	job := &v1alpha1.JobView{}
+	err := client.Get(ctx, v1alpha1.JobViews, namespace, name, job)
+	if !apierrors.IsNotFound(err) {
+		return job, err
+	}
+	list := &v1alpha1.JobViewList{}
+	if err := client.List(ctx, v1alpha1.JobViews, namespace, metav1.ListOptions{}, list); err != nil {
+		return nil, err
+	}
+	of := slices.DeleteFunc(list.Items, func(j v1alpha1.JobView) bool { return j.Status.Object.Name != name })
+	switch len(of) {
+	case 0:
+		return nil, err
+	case 1:
+		return &of[0], nil
+	}
+	names := make([]string, len(of))
+	for i := range of {
+		names[i] = of[i].Name
+	}
+	return nil, fmt.Errorf("several jobs of namespace %s are called %s: name one of %s", namespace, name, strings.Join(names, ", "))
+}
+
+func write(out io.Writer, job *v1alpha1.JobView) error {
+	s := &job.Status
+	fmt.Fprintf(out, "%s %s/%s, queue %s: %s\n\n", s.Object.Kind, job.Namespace, s.Object.Name, s.Queue, headline(s))
+	rows := [][]string{{"PHASE", string(s.Phase)}, {"PODS", pods(s)}}
+	if s.Reason != nil {
+		rows = append(rows, []string{"WAITS FOR", s.Reason.Type})
+		for _, part := range strings.Split(s.Reason.Message, "; ") {
+			rows = append(rows, []string{" ", part})
+		}
+	}
+	if p := s.Position; p != nil {
+		rows = append(rows, []string{"BEFORE IT", fmt.Sprintf("%s of its queue; its queue is %s of %s with jobs that wait",
+			leader.Count(int(p.InQueue-1), "job", "jobs"), ordinal(int(p.Queue)), leader.Count(int(p.OfQueues), "queue", "queues"))})
+	}
+	if s.Refused > 0 {
+		rows = append(rows, []string{"TURNS", fmt.Sprintf("%d that found no room", s.Refused)})
+	}
+	return leader.Columns(out, "", rows)
+}
+
+func headline(s *v1alpha1.JobViewStatus) string {
+	if !s.Waiting {
+		return "does not wait"
+	}
+	said := "waits " + leader.Age(s.WaitingSince, s.AsOf.Time)
+	if p := s.Position; p != nil {
+		said += fmt.Sprintf(", %s of %d in its queue", ordinal(int(p.InQueue)), p.OfQueue)
+	}
+	return said
+}
+
+// pods are the pods of a job, and how many start together.
+func pods(s *v1alpha1.JobViewStatus) string {
+	parts := []string{jobs.Pods(s) + " have nodes"}
+	for _, p := range []struct {
+		n    int32
+		what string
+	}{
+		{s.Pods.Running, "run"}, {s.Pods.Pending - s.Pods.Gated, "wait for nodes"}, {s.Pods.Gated, "carry scheduling gates"}, {s.Pods.Succeeded, "succeeded"},
+		{s.Pods.Failed, "failed"}, {s.Pods.Terminating, "terminate"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	if s.MinMember > 1 {
+		parts = append(parts, fmt.Sprintf("%d start together or not at all", s.MinMember))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ordinal is a place, like 3rd.
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprintf("%d%s", n, suffix)
+}

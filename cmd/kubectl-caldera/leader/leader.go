@@ -1,0 +1,175 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leader asks the scheduler that leads for views, with the user's own credentials.
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
+)
+
+const (
+	// patience is how long is waited for a scheduler to lead. A lease runs out after 15 seconds, unless somebody has changed that.
+	patience = 45 * time.Second
+	// pause is between two attempts, answer how long one may take.
+	pause  = time.Second
+	answer = 20 * time.Second
+)
+
+// scheme has the views.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	return s
+}()
+
+var codecs = serializer.NewCodecFactory(scheme)
+
+// Flags are those by which a command finds the cluster and the scheduler, and says whose views are wanted.
+type Flags struct {
+	*genericclioptions.ConfigFlags
+	// AllNamespaces: views of all namespaces are wanted.
+	AllNamespaces bool
+	// schedulerNamespace is where the scheduler runs.
+	schedulerNamespace string
+}
+
+// NewFlags returns kubectl's own flags.
+func NewFlags() *Flags { return &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true)} }
+
+// Add adds the flags to a command.
+func (f *Flags) Add(cmd *cobra.Command, namespaced bool) {
+	f.AddFlags(cmd.Flags())
+	cmd.Flags().StringVar(&f.schedulerNamespace, "scheduler-namespace", "caldera-system",
+		"The namespace of the scheduler, for clusters in which the API "+v1alpha1.GroupName+" is not installed.")
+	if namespaced {
+		cmd.Flags().BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Show those of all namespaces.")
+	}
+}
+
+// Scope is the namespace that is asked for; empty for all.
+func (f *Flags) Scope() (string, error) {
+	if f.AllNamespaces {
+		return "", nil
+	}
+	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
+	return namespace, err
+}
+
+// Client asks for views.
+type Client struct {
+	flags   *Flags
+	streams genericiooptions.IOStreams
+	rest    rest.Interface
+	// forward is open if the API is not installed.
+	forward *forward
+}
+
+// New returns a client. Close is to be called in the end.
+func (f *Flags) New(streams genericiooptions.IOStreams) (*Client, error) {
+	config, err := f.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{flags: f, streams: streams}
+	c.rest, err = restFor(config)
+	return c, err
+}
+
+func restFor(config *rest.Config) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.SchemeGroupVersion
+	config.NegotiatedSerializer = codecs.WithoutConversion()
+	return rest.RESTClientFor(config)
+}
+
+// Close ends what the client has open.
+func (c *Client) Close() {
+	if c.forward != nil {
+		c.forward.close()
+	}
+}
+
+// List reads views of a namespace, all if it is empty.
+func (c *Client) List(ctx context.Context, resource, namespace string, o metav1.ListOptions, into runtime.Object) error {
+	return c.ask(ctx, func(ctx context.Context) error {
+		return c.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).
+			VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(into)
+	})
+}
+
+// Get reads one view.
+func (c *Client) Get(ctx context.Context, resource, namespace, name string, into runtime.Object) error {
+	return c.ask(ctx, func(ctx context.Context) error {
+		return c.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).Do(ctx).Into(into)
+	})
+}
+
+// ask asks until somebody answers. Where the API is not installed it goes to the scheduler itself.
+func (c *Client) ask(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no scheduler that leads has answered"))
+	defer cancel()
+	told := false
+	for {
+		err := c.once(ctx, do)
+		switch {
+		case err != nil && notInstalled(err) && c.forward == nil:
+			if err := c.goThere(ctx); err != nil {
+				return err
+			}
+			continue
+		case err == nil || !passing(err):
+			return err
+		}
+		if c.forward != nil {
+			// Another one may lead by now.
+			c.forward.close()
+			c.forward = nil
+			if err := c.goThere(ctx); err != nil {
+				return err
+			}
+		}
+		if !told {
+			fmt.Fprintf(c.streams.ErrOut, "The scheduler that leads does not answer (%v); waiting for one for up to %s.\n", err, patience)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (c *Client) once(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	return do(ctx)
+}
+
+// notInstalled reports whether the cluster's API server knows nothing of the API: not who asks for what is not there.
+func notInstalled(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// passing reports whether an error may be over soon: the scheduler has gone, and another one is about to lead.
+func passing(err error) bool {
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,113 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package queues are the commands "kubectl caldera queues" and "kubectl caldera queue".
+package queues
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
+)
+
+// flags are those of the command queues.
+type flags struct {
+	*leader.Flags
+	output   *leader.Output
+	resource string
+	watch    bool
+	every    time.Duration
+}
+
+// New returns the command queues.
+func New() *cobra.Command {
+	f := flags{Flags: leader.NewFlags(), output: leader.NewOutput()}
+	cmd := &cobra.Command{
+		Use:     "queues",
+		Aliases: []string{"q"},
+		Short:   "Show what queues hold, are due and may hold, and how many jobs wait in them",
+		Long: `Show what queues hold, are due and may hold, and how many jobs wait in them.
+
+One resource is shown: the devices of which the cluster has most, else cpu. -o wide shows all.
+HELD, DUE and LIMIT are those of a queue with all queues below it.
+
+Who may not see all queues sees those that have jobs of the namespace.`,
+		Example: `  # All queues, by their GPUs
+  kubectl caldera queues
+
+  # By memory, every two seconds
+  kubectl caldera queues --resource memory -w
+
+  # For a script
+  kubectl caldera queues -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), leader.Streams(cmd)) },
+	}
+	f.Add(cmd, true)
+	f.output.Add(cmd, "shows all resources")
+	cmd.Flags().StringVar(&f.resource, "resource", "", "The resource that is shown, like cpu or nvidia.com/gpu.")
+	leader.AddWatch(cmd, &f.watch, &f.every)
+	return cmd
+}
+
+func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams) error {
+	client, err := f.New(streams)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return leader.Repeat(ctx, f.watch, f.every, streams, func(out io.Writer) error {
+		list, views, err := f.read(ctx, client, streams)
+		if err != nil {
+			return err
+		}
+		return f.output.Write(out, list, func(out io.Writer) error {
+			if len(views) == 0 {
+				_, err := fmt.Fprintln(out, "There are no queues.")
+				return err
+			}
+			return write(out, views, corev1.ResourceName(f.resource), f.output.Wide())
+		})
+	})
+}
+
+// read reads all queues, or those of the namespace if the user may not read all and has not asked for them.
+func (f *flags) read(ctx context.Context, client *leader.Client, streams genericiooptions.IOStreams) (runtime.Object, []view, error) {
+	all := &v1alpha1.QueueViewList{}
+	err := client.List(ctx, v1alpha1.QueueViews, "", metav1.ListOptions{}, all)
+	if err == nil {
+		views := make([]view, len(all.Items))
+		for i := range all.Items {
+			views[i] = view{all.Items[i].Name, &all.Items[i].Status}
+		}
+		return all, views, nil
+	}
+	if !apierrors.IsForbidden(err) || f.AllNamespaces {
+		return nil, nil, err
+	}
+	namespace, scopeErr := f.Scope()
+	if scopeErr != nil {
+		return nil, nil, scopeErr
+	}
+	local := &v1alpha1.LocalQueueViewList{}
+	if localErr := client.List(ctx, v1alpha1.LocalQueueViews, namespace, metav1.ListOptions{}, local); localErr != nil {
+		return nil, nil, localErr
+	}
+	fmt.Fprintf(streams.ErrOut, "You may not see all queues; these have jobs of namespace %s.\n", namespace)
+	views := make([]view, len(local.Items))
+	for i := range local.Items {
+		views[i] = view{local.Items[i].Name, &local.Items[i].Status}
+	}
+	return local, views, nil
+}

@@ -1,0 +1,85 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status is the command "kubectl caldera status".
+package status
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
+)
+
+type flags struct {
+	*leader.Flags
+	output *leader.Output
+}
+
+// New returns the command.
+func New() *cobra.Command {
+	f := flags{Flags: leader.NewFlags(), output: leader.NewOutput()}
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show which scheduler leads, what waits, and which queues are left out",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), leader.Streams(cmd)) },
+	}
+	f.Add(cmd, false)
+	f.output.Add(cmd, "is the same")
+	return cmd
+}
+
+func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams) error {
+	client, err := f.New(streams)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	cluster := &v1alpha1.ClusterView{}
+	if err := client.Get(ctx, v1alpha1.ClusterViews, "", v1alpha1.ClusterName, cluster); err != nil {
+		return err
+	}
+	return f.output.Write(streams.Out, cluster, func(out io.Writer) error { return write(out, &cluster.Status) })
+}
+
+func write(out io.Writer, s *v1alpha1.ClusterViewStatus) error {
+	evictions := "none"
+	if e := s.Evictions; e.Decisions > 0 {
+		evictions = fmt.Sprintf("%s by %s; %d for jobs that did not start then, %d in circles",
+			leader.Count(int(e.Evicted), "pod", "pods"), leader.Count(int(e.Decisions), "decision", "decisions"), e.Wasted, e.Cycles)
+	}
+	waiting := leader.Count(int(s.Waiting), "job", "jobs")
+	for i, r := range s.Reasons {
+		separator := ", "
+		if i == 0 {
+			separator = ": "
+		}
+		waiting += fmt.Sprintf("%s%d %s", separator, r.Jobs, r.Type)
+	}
+	rows := [][]string{
+		{"Leader", fmt.Sprintf("%s, for %s", s.Leader.Identity, leader.Age(&s.Leader.Since, s.AsOf.Time))},
+		{"Version", fmt.Sprintf("%s, with Kubernetes %s", s.Leader.Version, s.Leader.KubernetesVersion)},
+		{"Schedules", strings.Join(s.Leader.Profiles, ", ")},
+		{"Nodes", fmt.Sprint(s.Nodes)},
+		{"Waiting", waiting},
+		{"Evicted", evictions},
+	}
+	if len(s.LeftOut) == 0 {
+		rows = append(rows, []string{"Left out", "no queue"})
+	}
+	for i, q := range s.LeftOut {
+		label := "Left out"
+		if i > 0 {
+			label = " "
+		}
+		rows = append(rows, []string{label, fmt.Sprintf("queue %s: %s", q.Name, q.Reason.Message)})
+	}
+	return leader.Columns(out, "", rows)
+}
