@@ -44,6 +44,9 @@ func New(s Source) *Views { return &Views{source: s} }
 // Jobs returns all jobs, by namespace and name.
 func (v *Views) Jobs() []v1alpha1.JobView { return v.jobs.get(v.source.Clock, v.makeJobs) }
 
+// Now is the time by which views are made.
+func (v *Views) Now() time.Time { return v.source.Clock.Now() }
+
 // Queues returns all queues by name.
 func (v *Views) Queues() []v1alpha1.QueueView { return v.queues.get(v.source.Clock, v.makeQueues) }
 

@@ -72,15 +72,20 @@ func (c *counts) evicted(d *Decision, v *Victim) {
 		}
 	}
 	c.taking.Add(v.Request)
-	if d.Action == Consolidate {
-		// Nobody loses room.
+	if lost, ok := c.losses[jobs{from: d.Beneficiary, to: v.Job}]; ok && d.Action != Consolidate && d.Time.Sub(lost) <= memory {
+		c.cycles++
+	}
+	c.took(d, v)
+}
+
+// took notes who took from whom.
+func (c *counts) took(d *Decision, v *Victim) {
+	if d.Action == Consolidate || d.forNobody() {
+		// Nobody loses room, or nobody gets it.
 		return
 	}
 	if v.Queue != d.Queue {
 		note(c.taken, queues{from: v.Queue, to: d.Queue}, d.Time)
-	}
-	if lost, ok := c.losses[jobs{from: d.Beneficiary, to: v.Job}]; ok && d.Time.Sub(lost) <= memory {
-		c.cycles++
 	}
 	note(c.losses, jobs{from: v.Job, to: d.Beneficiary}, d.Time)
 }

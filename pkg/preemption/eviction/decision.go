@@ -49,12 +49,14 @@ const (
 	Cancelled Outcome = "Cancelled"
 	// Done: pods were evicted, and nobody waits for their room.
 	Done Outcome = "Done"
+	// Interrupted: the scheduler that had decided it ended before it knew.
+	Interrupted Outcome = "Interrupted"
 )
 
 // VictimState is how far the eviction of a victim has come.
 type VictimState string
 
-// The states of a victim. Gone, Refused and Spared are final; a Stuck victim may still go.
+// The states of a victim. Gone, Refused, Spared and Lost are final; a Stuck victim may still go.
 const (
 	// Planned: nobody has been asked to evict it yet.
 	Planned VictimState = "Planned"
@@ -70,6 +72,8 @@ const (
 	Spared VictimState = "Spared"
 	// Stuck: it has not gone by its deadline, and is not waited for.
 	Stuck VictimState = "Stuck"
+	// Lost: the scheduler that had chosen it ended before it knew what became of it.
+	Lost VictimState = "Unknown"
 )
 
 // Decision is one committed decision to evict.

@@ -17,8 +17,8 @@ import (
 // longestCooldown is for how long at most a controller's pods are left alone after one was moved.
 const longestCooldown = 720 * time.Hour
 
-// Moves are when pods were moved to other nodes: decided upon, whatever became of it. Nothing is known of what a process before this moved. The zero value is
-// ready to use, by several goroutines.
+// Moves are when pods were moved to other nodes: decided upon, whatever became of it. Of what a process before this moved,
+// only what Restore was told is known. The zero value is ready to use, by several goroutines.
 type Moves struct {
 	mu   sync.Mutex
 	of   map[types.UID]time.Time

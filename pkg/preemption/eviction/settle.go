@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -57,7 +55,7 @@ func (l *Ledger) resolve(e *entry, outcome Outcome, now time.Time) {
 	e.Outcome, e.Ended = outcome, now
 	for _, v := range e.Victims {
 		if v.Pod != nil { // Of what is over only the names are remembered.
-			v.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v.Pod.Namespace, Name: v.Pod.Name, UID: v.UID}}
+			v.Pod = nameOnly(v.Pod)
 		}
 	}
 	rest := slices.DeleteFunc(l.pending[e.Beneficiary], func(o *entry) bool { return o == e })

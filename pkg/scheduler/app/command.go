@@ -152,7 +152,7 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 		}
 		go reloader.Run(ctx)
 	}
-	if err := f.views.serve(ctx, shared, opts, cc, sched); err != nil {
+	if err := f.views.serve(shared, opts, cc, sched); err != nil {
 		return err
 	}
 	if err := eventsBehindBinds(ctx, cc.KubeConfig, shared, sched); err != nil {

@@ -17,11 +17,13 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/archive"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	caldera "github.com/caldera-scheduler/caldera/pkg/version"
 	"github.com/caldera-scheduler/caldera/pkg/visibility"
@@ -41,11 +43,11 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 func (f *viewFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.port, "visibility-port", 0, "The port on which the scheduler, while it leads, serves the API "+v1alpha1.GroupName+
-		": what kubectl caldera shows. 0: it does not.")
+		": what kubectl caldera shows. It then keeps its ledger of evictions in ConfigMaps, too. 0: neither.")
 	set.IPVar(&f.address, "visibility-advertise-address", nil, "The address at which the cluster's API server reaches that port. "+
 		"Default: the first address of the machine that is not its loopback.")
 	set.StringVar(&f.namespace, "visibility-namespace", "", "The namespace of the Service "+serve.ServiceName+
-		". Default: the pod's; without a pod, that of the scheduler's lease.")
+		", and of the ConfigMaps of the ledger. Default: the pod's; without a pod, that of the scheduler's lease.")
 	set.StringVar(&f.certFile, "visibility-tls-cert-file", "", "A certificate for that port, in PEM, which others renew and write into the APIService. "+
 		"Default: the scheduler makes one and writes it there.")
 	set.StringVar(&f.keyFile, "visibility-tls-private-key-file", "", "The key of --visibility-tls-cert-file, in PEM.")
@@ -61,8 +63,8 @@ func (f *viewFlags) validate() error {
 	return nil
 }
 
-// serve serves views once the scheduler leads.
-func (f *viewFlags) serve(ctx context.Context, c *core.Core, opts *options.Options, cc *schedulerconfig.CompletedConfig, sched *scheduler.Scheduler) error {
+// serve has views served, and the ledger of evictions kept, once the scheduler leads.
+func (f *viewFlags) serve(c *core.Core, opts *options.Options, cc *schedulerconfig.CompletedConfig, sched *scheduler.Scheduler) error {
 	if f.port == 0 || c.Dispatcher == nil {
 		return nil
 	}
@@ -84,17 +86,17 @@ func (f *viewFlags) serve(ctx context.Context, c *core.Core, opts *options.Optio
 	if cc.LeaderElection != nil {
 		leader.Identity = cc.LeaderElection.Lock.Identity()
 	}
-	go func() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.Leading():
+	kept := &archive.Archive{Ledger: c.Evictions.Ledger, Client: cc.Client, Namespace: o.Namespace, Clock: c.Clock()}
+	c.First(func(ctx context.Context) {
+		if err := kept.Load(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "What the scheduler before this one evicted is not known")
 		}
 		leader.Since = metav1.NewTime(c.Clock().Now())
-		serve.Run(ctx, visibility.New(visibility.Source{
+		go kept.Run(ctx)
+		go serve.Run(ctx, visibility.New(visibility.Source{
 			State: c.State, Dispatch: c.Dispatcher.View(), Ledger: c.Evictions.Ledger, Clock: c.Clock(), Leader: leader,
 		}), o)
-	}()
+	})
 	return nil
 }
 

@@ -72,6 +72,8 @@ type started struct {
 	// handle is the profile through which the core acts.
 	handle   framework.Framework
 	queueing Queueing
+	// first is what is done before anything is decided; nil for nothing.
+	first func(context.Context)
 	// quotas: resource quotas are followed. Only Start and Adopt look at it.
 	quotas bool
 }
@@ -170,6 +172,9 @@ func nothingBefore(handle framework.Framework) Queueing {
 
 // QueueBy has pods moved by other functions than the handle's. It must be called before the scheduler runs.
 func (c *Core) QueueBy(q Queueing) { c.queueing = q }
+
+// First has something done once the scheduler leads, before it decides anything. It must be called before the scheduler runs.
+func (c *Core) First(do func(context.Context)) { c.first = do }
 
 // Pods lists the pods that the scheduler's informer has. It must not be called before Start.
 func (c *Core) Pods() corelisters.PodLister {
@@ -332,6 +337,9 @@ func (c *Core) run(ctx context.Context, owners *informer.Owners, groups informer
 	case <-ctx.Done():
 		return
 	case <-c.leading:
+	}
+	if c.first != nil {
+		c.first(ctx)
 	}
 	c.State.Lead()
 	if !c.options.FlushedStatus {

@@ -19,8 +19,5 @@ func newLifecycle() lifecycle {
 // Complete is closed once the model holds all that was there at the start. Nothing has been decided by then unless the scheduler leads.
 func (l lifecycle) Complete() <-chan struct{} { return l.complete }
 
-// Leading is closed once the scheduler leads.
-func (l lifecycle) Leading() <-chan struct{} { return l.leading }
-
 // Lead lets the scheduler act: hand out turns and write to the API server. Before, it only watches. It may be called any number of times.
 func (l lifecycle) Lead() { l.leadOnce.Do(func() { close(l.leading) }) }

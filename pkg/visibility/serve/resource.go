@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,9 +33,9 @@ type resource struct {
 	all func(v *visibility.Views, namespace string) []runtime.Object
 	// fields are what a list can be narrowed down by.
 	fields func(object runtime.Object) fields.Set
-	// columns are those of a table, cells the same for one view.
+	// columns are those of a table, cells the same for one view at a time.
 	columns []metav1.TableColumnDefinition
-	cells   func(object runtime.Object) []any
+	cells   func(object runtime.Object, now time.Time) []any
 }
 
 // storage is a resource as an API server takes it.
@@ -147,8 +148,9 @@ func (s *storage) ConvertToTable(_ context.Context, object, options runtime.Obje
 	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
 		table.ColumnDefinitions = s.columns
 	}
+	now := s.views.Now()
 	add := func(object runtime.Object) error {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: s.cells(object), Object: runtime.RawExtension{Object: object}})
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: s.cells(object, now), Object: runtime.RawExtension{Object: object}})
 		return nil
 	}
 	if !meta.IsListType(object) {

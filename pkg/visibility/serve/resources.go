@@ -35,14 +35,14 @@ var resources = []*resource{
 			return set
 		},
 		columns: columns("Name", "Queue", "Phase", "Pods", "Waiting", "Reason", "Age"),
-		cells: func(object runtime.Object) []any {
+		cells: func(object runtime.Object, now time.Time) []any {
 			o := object.(*v1alpha1.JobView)
 			s, reason := &o.Status, ""
 			if s.Reason != nil {
 				reason = s.Reason.Type
 			}
 			placed := s.Pods.Bound + s.Pods.Running + s.Pods.Succeeded
-			return []any{o.Name, s.Queue, string(s.Phase), fmt.Sprintf("%d/%d", placed, max(s.MinMember, s.Pods.Total)), since(s.WaitingSince), reason, age(o.CreationTimestamp)}
+			return []any{o.Name, s.Queue, string(s.Phase), fmt.Sprintf("%d/%d", placed, max(s.MinMember, s.Pods.Total)), since(s.WaitingSince, now), reason, since(&o.CreationTimestamp, now)}
 		},
 	},
 	{
@@ -56,9 +56,9 @@ var resources = []*resource{
 			return named(&o.ObjectMeta, "status.parent", o.Status.Parent, "status.state", o.Status.State)
 		},
 		columns: queueColumns,
-		cells: func(object runtime.Object) []any {
+		cells: func(object runtime.Object, now time.Time) []any {
 			o := object.(*v1alpha1.QueueView)
-			return queueCells(&o.ObjectMeta, &o.Status)
+			return queueCells(&o.ObjectMeta, &o.Status, now)
 		},
 	},
 	{
@@ -74,9 +74,9 @@ var resources = []*resource{
 			return set
 		},
 		columns: queueColumns,
-		cells: func(object runtime.Object) []any {
+		cells: func(object runtime.Object, now time.Time) []any {
 			o := object.(*v1alpha1.LocalQueueView)
-			return queueCells(&o.ObjectMeta, &o.Status)
+			return queueCells(&o.ObjectMeta, &o.Status, now)
 		},
 	},
 	{
@@ -93,13 +93,13 @@ var resources = []*resource{
 			return set
 		},
 		columns: columns("Name", "Action", "For", "Victims", "Outcome", "Age"),
-		cells: func(object runtime.Object) []any {
+		cells: func(object runtime.Object, now time.Time) []any {
 			o := object.(*v1alpha1.EvictionDecision)
 			beneficiary := ""
 			if job := o.Status.Job; job != nil {
 				beneficiary = job.Namespace + "/" + job.Name
 			}
-			return []any{o.Name, o.Status.Action, beneficiary, int64(len(o.Status.Victims)) + int64(o.Status.OtherVictims), o.Status.Outcome, age(o.CreationTimestamp)}
+			return []any{o.Name, o.Status.Action, beneficiary, int64(len(o.Status.Victims)) + int64(o.Status.OtherVictims), o.Status.Outcome, since(&o.CreationTimestamp, now)}
 		},
 	},
 	{
@@ -110,7 +110,7 @@ var resources = []*resource{
 		},
 		fields:  func(object runtime.Object) fields.Set { return named(&object.(*v1alpha1.ClusterView).ObjectMeta) },
 		columns: columns("Name", "Leader", "Nodes", "Waiting", "Left out"),
-		cells: func(object runtime.Object) []any {
+		cells: func(object runtime.Object, _ time.Time) []any {
 			o := object.(*v1alpha1.ClusterView)
 			return []any{o.Name, o.Status.Leader.Identity, int64(o.Status.Nodes), int64(o.Status.Waiting), int64(len(o.Status.LeftOut))}
 		},
@@ -152,16 +152,14 @@ func columns(names ...string) []metav1.TableColumnDefinition {
 
 var queueColumns = columns("Name", "Parent", "State", "Waiting", "Oldest")
 
-func queueCells(m *metav1.ObjectMeta, s *v1alpha1.QueueViewStatus) []any {
-	return []any{m.Name, s.Parent, s.State, int64(s.Waiting), since(s.WaitingSince)}
+func queueCells(m *metav1.ObjectMeta, s *v1alpha1.QueueViewStatus, now time.Time) []any {
+	return []any{m.Name, s.Parent, s.State, int64(s.Waiting), since(s.WaitingSince, now)}
 }
 
-func age(t metav1.Time) string { return since(&t) }
-
 // since is how long ago a time was; empty for none.
-func since(t *metav1.Time) string {
+func since(t *metav1.Time, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(time.Since(t.Time))
+	return duration.HumanDuration(now.Sub(t.Time))
 }

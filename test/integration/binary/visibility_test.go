@@ -6,14 +6,18 @@ package binary_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +37,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
+	"github.com/caldera-scheduler/caldera/pkg/preemption/archive"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
@@ -115,6 +120,11 @@ func TestWhoMayLookSeesHisOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	conf := filepath.Join(t.TempDir(), "volcano-scheduler.conf")
+	const evicting = "actions: enqueue, allocate, preempt, backfill\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n  - name: predicates\n"
+	if err := os.WriteFile(conf, []byte(evicting), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	replicas := map[string]*schedulerprocess.Process{}
 	for range 2 {
 		args, err := schedulerprocess.ViewsArgs()
@@ -122,7 +132,7 @@ func TestWhoMayLookSeesHisOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		port := strings.TrimPrefix(args[0], "--visibility-port=")
-		replicas[port] = start(t, schedulerprocess.Options{Kubeconfig: own, Config: config, LeaderElection: true, Args: append(args, "-v=2")})
+		replicas[port] = start(t, schedulerprocess.Options{Kubeconfig: own, Config: config, LeaderElection: true, Args: append(args, "-v=2", "--volcano-conf="+conf)})
 	}
 	for name, parent := range map[string]string{"own": "", "others": ""} {
 		_, err := e.Volcano.SchedulingV1beta1().Queues().Create(t.Context(), &volcano.Queue{
@@ -135,10 +145,10 @@ func TestWhoMayLookSeesHisOwn(t *testing.T) {
 	if _, err := e.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	e.Create(t, env.Gang{Name: "small", Queue: "own", Min: 2, Size: 2, CPU: "1"})
+	e.Create(t, env.Gang{Name: "small", Queue: "own", Min: 2, Size: 8, CPU: "1"})
 	e.Create(t, env.Gang{Name: "large", Queue: "own", Min: 9, Size: 9, CPU: "1"})
 	e.CreateGroup(t, env.Gang{Name: "hidden", Queue: "others", Min: 3, Group: func(g *volcano.PodGroup) { g.Namespace = "elsewhere" }})
-	env.Eventually(t, time.Minute, e.AllBound(t, "small", 2))
+	env.Eventually(t, time.Minute, e.AllBound(t, "small", 8))
 
 	viewer, operator := user(t, e, "viewer"), user(t, e, "operator")
 	bind(t, e, "viewer", "view", false)
@@ -243,6 +253,32 @@ func TestWhoMayLookSeesHisOwn(t *testing.T) {
 		}
 	})
 	t.Run("the leader is killed", func(t *testing.T) {
+		e.PriorityClass(t, "high", 1000)
+		e.Create(t, env.Gang{Name: "urgent", Queue: "own", Min: 2, Size: 2, CPU: "1", Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = "high" }})
+		env.Eventually(t, time.Minute, e.AllBound(t, "urgent", 2))
+		// What was decided is written down within a second or so.
+		remembered := func() []v1alpha1.EvictionDecision {
+			out, said, err := command(t.Context(), evictions.New(), "-A", "-o", "json", "--kubeconfig", operator)
+			var list v1alpha1.EvictionDecisionList
+			if err = errors.Join(err, json.Unmarshal([]byte(out), &list)); err != nil {
+				t.Fatalf("the evictions are %v\n%s\n%s", err, said, out)
+			}
+			return list.Items
+		}
+		var decisions []v1alpha1.EvictionDecision
+		env.Eventually(t, time.Minute, func() string {
+			decisions = remembered()
+			kept, err := e.Kube.CoreV1().ConfigMaps(systemNamespace).Get(t.Context(), archive.Name(0), metav1.GetOptions{})
+			switch {
+			case len(decisions) == 0 || decisions[0].Status.Outcome != "Started":
+				return fmt.Sprintf("the evictions are %+v", decisions)
+			case err != nil:
+				return err.Error()
+			case time.Since(kept.ManagedFields[0].Time.Time) < 3*time.Second:
+				return "the ledger has just changed"
+			}
+			return ""
+		})
 		where := leadersEndpoints(t, e)
 		_, port, _ := strings.Cut(where, ":")
 		leader := replicas[port]
@@ -255,6 +291,9 @@ func TestWhoMayLookSeesHisOwn(t *testing.T) {
 		out, said, err := command(t.Context(), jobs.New(), "-A", "--kubeconfig", operator)
 		if err != nil || !strings.Contains(out, "large") {
 			t.Fatalf("after the leader was killed the jobs are %v\n%s\n%s", err, said, out)
+		}
+		if diff := cmp.Diff(decisions, remembered()); diff != "" {
+			t.Errorf("the evictions that are remembered (-before,+after)\n%s", diff)
 		}
 		if now := leadersEndpoints(t, e); now == where || strings.Contains(now, " ") {
 			t.Errorf("views are at %q, and were at %q", now, where)
