@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
@@ -35,9 +37,18 @@ func main() {
 	// What is not logged by a command's own logger is of interest only if it is an error.
 	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(-1))))
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, message(err))
 		os.Exit(1)
 	}
+}
+
+// message is what is said of an error: what the API server refuses in the words of kubectl.
+func message(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Reason != "" {
+		return fmt.Sprintf("Error from server (%s): %v", status.Status().Reason, err)
+	}
+	return fmt.Sprintf("error: %v", err)
 }
 
 func newCommand() *cobra.Command {

@@ -33,7 +33,7 @@ func render(t *testing.T) []runtime.Object {
 
 func TestKustomizationHasEveryResource(t *testing.T) {
 	want := []string{"ConfigMap caldera-system/caldera-scheduler-config"}
-	for _, dir := range []string{"crds", "deploy", "rbac"} {
+	for _, dir := range []string{"crds", "deploy", "rbac", "visibility"} {
 		for _, object := range loadAll(t, dir) {
 			want = append(want, id(t, object))
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	schedulerscheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
@@ -36,6 +37,7 @@ var objects = func() runtime.Decoder {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(volcanov1beta1.AddToScheme(scheme))
+	utilruntime.Must(apiregistrationv1.AddToScheme(scheme))
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }()
 
@@ -49,6 +51,7 @@ func TestEveryFileLoads(t *testing.T) {
 		"examples":      func(t *testing.T, name string) { loadObjects(t, name) },
 		"rbac":          func(t *testing.T, name string) { loadObjects(t, name) },
 		"rbac-optional": func(t *testing.T, name string) { loadObjects(t, name) },
+		"visibility":    func(t *testing.T, name string) { loadObjects(t, name) },
 		"volcano":       func(t *testing.T, name string) { loadVolcano(t, name) },
 	}
 	for _, name := range files(t, ".") {

@@ -101,8 +101,12 @@ func write(out io.Writer, job *v1alpha1.JobView) error {
 		}
 	}
 	if p := s.Position; p != nil {
-		rows = append(rows, []string{"BEFORE IT", fmt.Sprintf("%s of its queue; its queue is %s of %s with jobs that wait",
-			leader.Count(int(p.InQueue-1), "job", "jobs"), ordinal(int(p.Queue)), leader.Count(int(p.OfQueues), "queue", "queues"))})
+		before := leader.Count(int(p.InQueue-1), "job", "jobs")
+		if p.InQueue == 1 {
+			before = "no job"
+		}
+		rows = append(rows, []string{"BEFORE IT", fmt.Sprintf("%s of its queue, which is %s of %s with jobs that wait",
+			before, ordinal(int(p.Queue)), leader.Count(int(p.OfQueues), "queue", "queues"))})
 	}
 	if s.Refused > 0 {
 		rows = append(rows, []string{"TURNS", fmt.Sprintf("%d that found no room", s.Refused)})

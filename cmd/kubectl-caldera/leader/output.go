@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -63,7 +64,25 @@ func (o *Output) Write(out io.Writer, object runtime.Object, people func(io.Writ
 	if err != nil {
 		return err
 	}
+	if _, names := printer.(*printers.NamePrinter); names && meta.IsListType(object) {
+		return meta.EachListItem(object, func(item runtime.Object) error {
+			if err := named(item); err != nil {
+				return err
+			}
+			return printer.PrintObj(item, out)
+		})
+	}
 	return printer.PrintObj(object, out)
+}
+
+// named gives an object of a list its kind, which it does not have there.
+func named(item runtime.Object) error {
+	kinds, _, err := scheme.ObjectKinds(item)
+	if err != nil {
+		return err
+	}
+	item.GetObjectKind().SetGroupVersionKind(kinds[0])
+	return nil
 }
 
 // Columns writes rows with aligned columns, each after an indent. What is empty is a dash.

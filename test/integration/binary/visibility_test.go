@@ -295,6 +295,17 @@ func TestWhoMayLookSeesHisOwn(t *testing.T) {
 		if diff := cmp.Diff(decisions, remembered()); diff != "" {
 			t.Errorf("the evictions that are remembered (-before,+after)\n%s", diff)
 		}
+		for _, p := range replicas {
+			log, err := os.ReadFile(p.LogFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(log)) {
+				if strings.Contains(strings.ToLower(line), "forbidden") {
+					t.Errorf("the shipped rules forbid something: %s", line)
+				}
+			}
+		}
 		if now := leadersEndpoints(t, e); now == where || strings.Contains(now, " ") {
 			t.Errorf("views are at %q, and were at %q", now, where)
 		}
