@@ -17,8 +17,14 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
 
-// Freshness is how old the views of jobs and queues may be. However many ask, they are made once in that time.
-const Freshness = time.Second
+const (
+	// Freshness is how old the views of jobs and queues may be. However many ask, they are made once in that time.
+	Freshness = time.Second
+	// idle is how often as long as it takes to make them nothing is made at least: they cost a twentieth of a core at most. Oldest is how old they
+	// may be all the same.
+	idle   = 19
+	oldest = 10 * time.Second
+)
 
 // Source is where views come from.
 type Source struct {
@@ -50,18 +56,20 @@ func (v *Views) Now() time.Time { return v.source.Clock.Now() }
 // Queues returns all queues by name.
 func (v *Views) Queues() []v1alpha1.QueueView { return v.queues.get(v.source.Clock, v.makeQueues) }
 
-// recent is a value that is made again once it is older than Freshness. Who asks while it is being made waits for it.
+// recent is a value that is made again once it is too old. Who asks while it is being made waits for it.
 type recent[T any] struct {
 	mu    sync.Mutex
 	value T
-	made  time.Time
+	// until is how long it is good; zero before the first.
+	until time.Time
 }
 
 func (r *recent[T]) get(clock clock.PassiveClock, build func(now time.Time) T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := clock.Now(); r.made.IsZero() || now.Sub(r.made) >= Freshness {
-		r.value, r.made = build(now), now
+	if now := clock.Now(); r.until.IsZero() || !now.Before(r.until) {
+		r.value = build(now)
+		r.until = now.Add(min(max(Freshness, clock.Now().Sub(now)*(idle+1)), oldest))
 	}
 	return r.value
 }

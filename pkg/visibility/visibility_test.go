@@ -28,7 +28,7 @@ import (
 var begin = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // settled is the scheduler on the objects of a text, after it has done all it can. Time stands still.
-func settled(t *testing.T, objects string) *sandbox.Sandbox {
+func settled(t testing.TB, objects string) *sandbox.Sandbox {
 	t.Helper()
 	config, err := profile.Only.Config()
 	if err != nil {
