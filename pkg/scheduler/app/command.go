@@ -160,6 +160,7 @@ func run(cmd *cobra.Command, opts *options.Options, volcanoFile string, latencie
 // serve shows what the scheduler does on the scheduler's endpoints.
 func serve(c *core.Core, latencies bool) error {
 	metrics.Register(c.Dispatcher.View())
+	metrics.RegisterStarts(c.State, c.Clock())
 	metrics.RegisterEvictions(c.Evictions.Ledger)
 	if latencies {
 		metrics.RegisterLatencies(c.State, c.Clock())
