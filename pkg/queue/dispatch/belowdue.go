@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,10 +31,12 @@ type dues struct {
 	// below are the queues that were below their due then, seconds for how long each queue has been.
 	below   map[string]bool
 	seconds map[string]float64
+	// judged are the queues of which all is known in the look that is on.
+	judged map[string]bool
 }
 
 func newDues(cfg *Config, waits *waitlist) *dues {
-	return &dues{cfg: cfg, waits: waits, below: map[string]bool{}, seconds: map[string]float64{}}
+	return &dues{cfg: cfg, waits: waits, below: map[string]bool{}, seconds: map[string]float64{}, judged: map[string]bool{}}
 }
 
 // pass looks at the queues if it is time.
@@ -51,13 +54,14 @@ func (s *dues) look() {
 	}
 	s.looked = now
 	clear(s.below)
+	clear(s.judged)
 	for _, l := range s.waits.lots.backlog.lots {
 		s.judge(l.best().job.Job)
 	}
 	for _, a := range s.waits.admissions.applying {
 		// Those that claim the same may differ in which of their pods are there.
 		for _, w := range a.jobs.Items() {
-			if s.below[a.key.queue] || a.key.podless {
+			if s.judged[a.key.queue] || a.key.podless {
 				break
 			}
 			if w.job.Blocked() == (model.Reason{}) {
@@ -70,13 +74,26 @@ func (s *dues) look() {
 
 // judge notes the queue of a job that waits if it is below its due.
 func (s *dues) judge(job *model.Job) {
-	if s.below[job.Queue] {
+	if s.judged[job.Queue] {
 		return
 	}
 	book := s.cfg.Policies.Book()
-	if q := book.Queue(job.Queue); q != nil && q.Spec != nil && withinDue(q, book.UsageOf(q).Allocated, job.Need()) {
-		s.below[job.Queue] = true
+	q := book.Queue(job.Queue)
+	if q == nil || q.Spec == nil || holdsItsDue(q, book.UsageOf(q).Allocated) {
+		s.judged[job.Queue] = true
+		return
 	}
+	if withinDue(q, book.UsageOf(q).Allocated, job.Need()) {
+		s.judged[job.Queue], s.below[job.Queue] = true, true
+	}
+}
+
+// holdsItsDue reports whether a queue holds all that it is due, so that nothing more is within that.
+func holdsItsDue(q *account.Queue, held resource.Vector) bool {
+	held = held.Counted()
+	return !slices.ContainsFunc(q.Deserved, func(due resource.Quantity[float64]) bool {
+		return due.Name != corev1.ResourcePods && float64(held.Get(due.Name)) < due.Value
+	})
 }
 
 // withinDue reports whether a queue that holds so much is due something of what is needed, and would hold no more than its due of any of that
