@@ -77,11 +77,17 @@ var refused = metrics.NewGauge(&metrics.GaugeOpts{
 // ConfigurationRefused tells whether what is in the configuration's file now is not what is in force.
 func ConfigurationRefused(is bool) { refused.Set(indicator(is)) }
 
+// What becomes of changes of the configuration's file.
+const (
+	reloadApplied = "applied"
+	reloadRefused = "refused"
+)
+
 // Reloaded counts a change of the configuration's file.
 func Reloaded(applied bool) {
-	result := "refused"
+	result := reloadRefused
 	if applied {
-		result = "applied"
+		result = reloadApplied
 	}
 	reloads.WithLabelValues(result).Inc()
 }
@@ -111,6 +117,20 @@ func Register(source Source) {
 // RegisterCounters adds those that do not ask a scheduler. They count from then on.
 func RegisterCounters() {
 	legacyregistry.MustRegister(turns, parks, retries, sweeps, reservations, releases, abandoned, waits.vec, starts.vec, plans, reloads, refused)
+	beginAtNought()
+}
+
+// beginAtNought shows counters before there is anything to count: Prometheus tells no increase of a series that it has not seen before.
+func beginAtNought() {
+	for vec, values := range map[*metrics.CounterVec][]string{
+		reloads:      {reloadApplied, reloadRefused},
+		releases:     {string(dispatch.Half), string(dispatch.Lost)},
+		reservations: {string(dispatch.ReservationMade), string(dispatch.ReservationKept), string(dispatch.ReservationLate), string(dispatch.ReservationEnded)},
+	} {
+		for _, value := range values {
+			vec.WithLabelValues(value)
+		}
+	}
 }
 
 // RegisterStarts has the time counted that each job waits for its start, as far as this process decides.
