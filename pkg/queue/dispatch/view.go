@@ -142,7 +142,9 @@ func (v View) Usable() resource.Vector {
 }
 
 // Slots returns how many more pods of each size would find room for each extended resource: see model.State.
-func (v View) Slots(sizes ...int64) map[corev1.ResourceName][]int64 { return v.d.cfg.State.Slots(sizes...) }
+func (v View) Slots(sizes ...int64) map[corev1.ResourceName][]int64 {
+	return v.d.cfg.State.Slots(sizes...)
+}
 
 // BrokenTotals returns what broken gangs came to so far.
 func (v View) BrokenTotals() BrokenTotals {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"net/url"
 	"path"
 	"slices"
@@ -84,7 +85,7 @@ type sample [2]any
 func (s sample) number() bool {
 	text, ok := s[1].(string)
 	value, err := strconv.ParseFloat(text, 64)
-	return ok && err == nil && value == value
+	return ok && err == nil && !math.IsNaN(value)
 }
 
 func seconds(at time.Time) string {
