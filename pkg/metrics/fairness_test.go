@@ -91,8 +91,11 @@ caldera_queue_left_out{queue="research"} 1
 func TestWaitingJobsAreCountedByReason(t *testing.T) {
 	queues := []dispatch.QueueFigures{{Name: "empty", Spec: &model.Queue{}}, {Name: "research", Spec: &model.Queue{}}, {Name: "made-up"}}
 	waiting := []dispatch.Waiting{
-		{Queue: "research", Reason: model.QueueFull}, {Queue: "research", Reason: model.QueueFull}, {Queue: "research"},
-		{Queue: "made-up", Reason: model.QueueNotFound}, {Queue: "made-up-2", Reason: model.QueueNotFound},
+		{Queue: "research", Reason: model.QueueFull},
+		{Queue: "research", Reason: model.QueueFull},
+		{Queue: "research"},
+		{Queue: "made-up", Reason: model.QueueNotFound},
+		{Queue: "made-up-2", Reason: model.QueueNotFound},
 	}
 	scraped(t, still{queues: queues, waiting: waiting}, `
 # HELP caldera_jobs_waiting [ALPHA] Number of jobs that wait, by queue and by the reason that they were last told; InLine: nothing is known to be in their way.

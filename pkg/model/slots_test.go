@@ -50,7 +50,8 @@ func TestSlotsAreCountedNodeByNode(t *testing.T) {
 		"nothing is taken": {[]*corev1.Node{gpuNode("a", 8), gpuNode("b", 8)}, nil, []int64{16, 8, 4, 2}},
 		"what is left of two nodes does not add up": {
 			[]*corev1.Node{gpuNode("a", 8), gpuNode("b", 8)},
-			[]*corev1.Pod{holding("x", "a", 3), holding("y", "b", 1)}, []int64{12, 5, 2, 0},
+			[]*corev1.Pod{holding("x", "a", 3), holding("y", "b", 1)},
+			[]int64{12, 5, 2, 0},
 		},
 		"pods of other schedulers take room, too": {
 			[]*corev1.Node{gpuNode("a", 8)}, []*corev1.Pod{holding("x", "a", 1, of("default-scheduler"))}, []int64{7, 3, 1, 0},

@@ -34,7 +34,7 @@ func Binary(t *testing.T, program string) string {
 	if path := os.Getenv("CALDERA_" + strings.ToUpper(program)); path != "" {
 		return path
 	}
-	path, err := filepath.Abs(filepath.Join("../../../_output/bin", program))
+	path, err := filepath.Abs("../../../_output/bin/" + program)
 	if err != nil {
 		t.Fatal(err)
 	}
