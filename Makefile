@@ -166,7 +166,7 @@ verify-generated: generate
 verify-modules:
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
-	cd test/integration/usage/server && go mod tidy -diff
+	cd test/integration/prometheus/server && go mod tidy -diff
 
 ##@ Build
 

@@ -12,6 +12,11 @@ import "embed"
 //go:embed crds/*.yaml
 var CRDs embed.FS
 
+// Monitoring holds the alerts and the dashboards.
+//
+//go:embed monitoring
+var Monitoring embed.FS
+
 // All holds the rest: optional definitions and roles, RBAC, the API of views, configurations, deployments, examples, and files of Volcano's kind.
 //
 //go:embed config crds-optional deploy examples kustomization.yaml rbac rbac-optional visibility volcano

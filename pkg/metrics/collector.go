@@ -89,6 +89,7 @@ func (c *collector) DescribeWithStability(out chan<- *metrics.Desc) {
 	for _, d := range []*metrics.Desc{share, weight, overused, jobShare, jobRetries, unscheduledTasks, unscheduledJobs, clusterUsable, brokenGangs, brokenSeconds, brokenHeld} {
 		out <- d
 	}
+	fairness{c.source}.describe(out)
 }
 
 // CollectWithStability implements metrics.StableCollector.
@@ -96,26 +97,24 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 	gauge := func(d *metrics.Desc, value float64, labels ...string) {
 		out <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, value, labels...)
 	}
-	for _, q := range c.source.Figures() {
+	queues, waiting := c.source.Figures(), c.source.Waiting()
+	for _, q := range queues {
 		collectQueue(q, gauge)
 	}
-	c.collectJobs(gauge, out)
+	fairness{c.source}.collect(queues, waiting, out)
+	c.collectJobs(waiting, gauge, out)
 	for how, n := range c.source.Broken() {
 		gauge(brokenGangs, float64(n), string(how))
 	}
 	for _, a := range c.source.Usable() {
-		value := float64(a.Value)
-		if a.Name == corev1.ResourceCPU {
-			value /= 1000
-		}
-		gauge(clusterUsable, value, string(a.Name))
+		gauge(clusterUsable, inUnits(a.Name, float64(a.Value)), string(a.Name))
 	}
 	c.collectBroken(out)
 }
 
 // collectJobs shows the jobs that have a PodGroup or the like. By Volcano's labels some may look the same, those of one name in several
 // namespaces for one, and no metric may be shown twice: what they come to together is shown.
-func (c *collector) collectJobs(gauge func(*metrics.Desc, float64, ...string), out chan<- metrics.Metric) {
+func (c *collector) collectJobs(waiting []dispatch.Waiting, gauge func(*metrics.Desc, float64, ...string), out chan<- metrics.Metric) {
 	shares := map[types.NamespacedName]float64{}
 	for key, part := range c.source.Shares() {
 		if key.Source != model.FromPod {
@@ -125,7 +124,6 @@ func (c *collector) collectJobs(gauge func(*metrics.Desc, float64, ...string), o
 	for name, part := range shares {
 		gauge(jobShare, part, name.Namespace, name.Name)
 	}
-	waiting := c.source.Waiting()
 	gauge(unscheduledJobs, float64(len(waiting)))
 	tasks, refused := map[string]int{}, map[string]int{}
 	for _, w := range waiting {

@@ -30,21 +30,22 @@ var (
 	})
 )
 
-func describeEvictions(name, help string, labels ...string) *metrics.Desc {
+// describeOwn describes a metric by its whole name.
+func describeOwn(name, help string, labels ...string) *metrics.Desc {
 	return metrics.NewDesc(name, help, labels, nil, metrics.ALPHA, "")
 }
 
 // The metrics that are read off the ledger.
 var (
-	transactions = describeEvictions("volcano_eviction_transactions_total", "Number of decisions to evict, by action.", "action")
-	evictions    = describeEvictions("caldera_evictions_total",
+	transactions = describeOwn("volcano_eviction_transactions_total", "Number of decisions to evict, by action.", "action")
+	evictions    = describeOwn("caldera_evictions_total",
 		"Number of pods evicted, by action, the queue that lost them and the queue that got the room.", "action", "from_queue", "for_queue")
-	wastedEvictions = describeEvictions("caldera_evictions_wasted_total", "Number of pods evicted for jobs that then did not start.")
-	evictionCycles  = describeEvictions("caldera_eviction_cycles_total",
+	wastedEvictions = describeOwn("caldera_evictions_wasted_total", "Number of pods evicted for jobs that then did not start.")
+	evictionCycles  = describeOwn("caldera_eviction_cycles_total",
 		"Number of pods evicted for a job that had itself lost pods to theirs within the hour before; anything but 0 is a bug.")
-	requestedByEvictions = describeEvictions("caldera_evictions_requested_resources_total",
+	requestedByEvictions = describeOwn("caldera_evictions_requested_resources_total",
 		"What the jobs that pods were evicted for asked for (cores, bytes, counts).", "resource")
-	takenByEvictions = describeEvictions("caldera_evictions_evicted_resources_total",
+	takenByEvictions = describeOwn("caldera_evictions_evicted_resources_total",
 		"What the evicted pods had asked for (cores, bytes, counts).", "resource")
 )
 

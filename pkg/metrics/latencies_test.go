@@ -45,9 +45,15 @@ func (c *clockwork) pass(d time.Duration) { c.clock.SetTime(c.clock.Now().Add(d)
 // histogram returns how many samples a metric has by a label's value, and their sum in milliseconds.
 func (c *clockwork) histogram(name string) (counts map[string]uint64, sums map[string]float64) {
 	c.t.Helper()
-	families, err := c.registry.Gather()
+	return histogram(c.t, c.registry, name)
+}
+
+// histogram returns how many samples a metric has by a label's value, and their sum.
+func histogram(t *testing.T, registry metrics.KubeRegistry, name string) (counts map[string]uint64, sums map[string]float64) {
+	t.Helper()
+	families, err := registry.Gather()
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	counts, sums = map[string]uint64{}, map[string]float64{}
 	for _, f := range families {

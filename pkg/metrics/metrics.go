@@ -8,8 +8,10 @@ package metrics
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
@@ -41,11 +43,25 @@ var (
 		Subsystem: "caldera", Name: "gangs_released_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of times that gangs which held nodes for too few of their members for too long had these evicted, by cause: half (they were never whole), lost (they were).",
 	}, []string{"cause"})
-	waits = metrics.NewHistogramVec(&metrics.HistogramOpts{
+	abandoned = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: "caldera", Name: "turns_abandoned_total", StabilityLevel: metrics.ALPHA,
+		Help: "Number of turns that were given up because nothing was heard of them; anything but 0 is a bug, or a plugin that hangs.",
+	})
+	waits = newByQueue(&metrics.HistogramOpts{
 		Subsystem: "caldera", Name: "admission_wait_seconds", StabilityLevel: metrics.ALPHA,
 		Help:    "Time from a job's creation to its admission to its queue.",
 		Buckets: metrics.ExponentialBuckets(0.01, 4, 12),
-	}, []string{"queue"})
+	})
+	starts = newByQueue(&metrics.HistogramOpts{
+		Subsystem: "caldera", Name: "start_wait_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time from the creation of a group, or of a pod of its own, until it is bound with its minimum for the first time.",
+		Buckets: metrics.ExponentialBuckets(0.01, 4, 13),
+	})
+	plans = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: "caldera", Name: "plan_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time of one plan for a gang, or for a pod of its own: placed (there is room for all that it needs), refused (there is not), errored (a plugin failed). The search for victims is not part of it.",
+		Buckets: metrics.ExponentialBuckets(0.0001, 2, 18),
+	}, []string{"result"})
 )
 
 var reloads = metrics.NewCounterVec(&metrics.CounterOpts{
@@ -53,11 +69,25 @@ var reloads = metrics.NewCounterVec(&metrics.CounterOpts{
 	Help: "Number of changes of the configuration's file, by what became of them: applied, or refused (the configuration from before stays in force).",
 }, []string{"result"})
 
+var refused = metrics.NewGauge(&metrics.GaugeOpts{
+	Subsystem: "caldera", Name: "configuration_refused", StabilityLevel: metrics.ALPHA,
+	Help: "1 while the configuration's file has something in it that was refused, or cannot be read: one from before is in force. Else 0.",
+})
+
+// ConfigurationRefused tells whether what is in the configuration's file now is not what is in force.
+func ConfigurationRefused(is bool) { refused.Set(indicator(is)) }
+
+// What becomes of changes of the configuration's file.
+const (
+	reloadApplied = "applied"
+	reloadRefused = "refused"
+)
+
 // Reloaded counts a change of the configuration's file.
 func Reloaded(applied bool) {
-	result := "refused"
+	result := reloadRefused
 	if applied {
-		result = "applied"
+		result = reloadApplied
 	}
 	reloads.WithLabelValues(result).Inc()
 }
@@ -72,17 +102,63 @@ type Source interface {
 	BrokenTotals() dispatch.BrokenTotals
 	// Usable is the part of the cluster that jobs can use, and what they hold of the rest.
 	Usable() resource.Vector
+	// Slots are the numbers of pods for which there is room, by the resource and the amount of it that each of them asks for.
+	Slots(sizes ...int64) map[corev1.ResourceName][]int64
 }
 
 // Register adds the metrics to the registry that the scheduler serves.
 func Register(source Source) {
 	RegisterCounters()
 	legacyregistry.CustomMustRegister(&collector{source: source})
+	legacyregistry.MustRegister(build)
+	showBuild()
 }
 
 // RegisterCounters adds those that do not ask a scheduler. They count from then on.
 func RegisterCounters() {
-	legacyregistry.MustRegister(turns, parks, retries, sweeps, reservations, releases, waits, reloads)
+	legacyregistry.MustRegister(turns, parks, retries, sweeps, reservations, releases, abandoned, waits.vec, starts.vec, plans, reloads, refused)
+	beginAtNought()
+}
+
+// beginAtNought shows counters before there is anything to count: Prometheus tells no increase of a series that it has not seen before.
+func beginAtNought() {
+	for vec, values := range map[*metrics.CounterVec][]string{
+		reloads:      {reloadApplied, reloadRefused},
+		releases:     {string(dispatch.Half), string(dispatch.Lost)},
+		reservations: {string(dispatch.ReservationMade), string(dispatch.ReservationKept), string(dispatch.ReservationLate), string(dispatch.ReservationEnded)},
+	} {
+		for _, value := range values {
+			vec.WithLabelValues(value)
+		}
+	}
+}
+
+// RegisterStarts has the time counted that each job waits for its start, as far as this process decides.
+func RegisterStarts(state *model.State, clock clock.PassiveClock) {
+	state.Observe(func(c model.Change) {
+		for _, s := range c.Started {
+			starts.observe(s.Queue, clock.Since(s.Created))
+		}
+	})
+}
+
+// The results of plans.
+const (
+	planPlaced  = "placed"
+	planRefused = "refused"
+	planErrored = "errored"
+)
+
+// Planned counts a plan for so many tasks, of which 0 is a refusal, and how long it took.
+func Planned(tasks int, err error, took time.Duration) {
+	result := planPlaced
+	switch {
+	case err != nil:
+		result = planErrored
+	case tasks == 0:
+		result = planRefused
+	}
+	plans.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // Recorder counts what the dispatcher does.
@@ -111,7 +187,8 @@ func (Recorder) Reservation(how dispatch.ReservationResult) {
 // Released counts a broken gang that gives back what it holds.
 func (Recorder) Released(how dispatch.Break) { releases.WithLabelValues(string(how)).Inc() }
 
+// Abandoned counts a turn that is given up because nothing was heard of it.
+func (Recorder) Abandoned() { abandoned.Inc() }
+
 // Admitted records how long a job waited for its admission.
-func (Recorder) Admitted(queue string, waited time.Duration) {
-	waits.WithLabelValues(queue).Observe(max(0, waited.Seconds()))
-}
+func (Recorder) Admitted(queue string, waited time.Duration) { waits.observe(queue, waited) }

@@ -26,6 +26,7 @@ type still struct {
 	broken  map[dispatch.Break]int
 	totals  dispatch.BrokenTotals
 	usable  resource.Vector
+	slots   map[corev1.ResourceName][]int64
 }
 
 func (s still) Figures() []dispatch.QueueFigures { return s.queues }
@@ -35,7 +36,8 @@ func (s still) Broken() map[dispatch.Break]int   { return s.broken }
 func (s still) BrokenTotals() dispatch.BrokenTotals {
 	return s.totals
 }
-func (s still) Usable() resource.Vector { return s.usable }
+func (s still) Usable() resource.Vector                        { return s.usable }
+func (s still) Slots(...int64) map[corev1.ResourceName][]int64 { return s.slots }
 
 // scraped is what /metrics shows of the named metrics.
 func scraped(t *testing.T, source Source, want string, names ...string) {
@@ -160,10 +162,10 @@ caldera_gang_broken_seconds_total{cause="lost"} 0
 
 func TestWhatTheDispatcherDoesIsCounted(t *testing.T) {
 	registry := metrics.NewKubeRegistry()
-	registry.MustRegister(turns, parks, waits)
+	registry.MustRegister(turns, parks, waits.vec)
 	turns.Reset()
 	parks.Reset()
-	waits.Reset()
+	waits.keep(nil)
 	r := Recorder{}
 	r.Turn(dispatch.Placing, dispatch.TurnPlaced, time.Second)
 	r.Turn(dispatch.Placing, dispatch.TurnPlaced, time.Second)
@@ -182,7 +184,7 @@ caldera_turns_total{phase="planning",result="refused"} 1
 `), "caldera_jobs_parked_total", "caldera_turns_total"); err != nil {
 		t.Error(err)
 	}
-	if n := testutil.CollectAndCount(waits.HistogramVec); n != 1 {
+	if n := testutil.CollectAndCount(waits.vec.HistogramVec); n != 1 {
 		t.Errorf("%d queues have a histogram of waits, want 1", n)
 	}
 }

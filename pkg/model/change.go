@@ -4,6 +4,8 @@
 package model
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,6 +67,8 @@ type Change struct {
 	// Touched are the names of all nodes of which anything changed that bears on their room: what they have, what is taken or kept of
 	// it, their labels and taints, or that they are there.
 	Touched []string
+	// Started are the jobs that have been bound with their minimum for the first time, while this process decides.
+	Started []Started
 	// Events are what else happened.
 	Events Event
 	// Own: this process did it, by a reservation.
@@ -75,6 +79,14 @@ type Change struct {
 type Departure struct {
 	Pod  types.UID
 	Node string
+}
+
+// Started is a job that has been bound with its minimum: a gang, or a pod of its own.
+type Started struct {
+	Job   JobKey
+	Queue string
+	// Created is when its group was created; for a pod of its own, the pod.
+	Created time.Time
 }
 
 // Complaint is what is wrong with the annotations of an object, and what to change.

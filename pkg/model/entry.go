@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,8 +20,8 @@ type entry struct {
 	index map[types.UID]int
 	// admitted: the job has been let into its queue.
 	admitted bool
-	// ready: some task holds a node or has succeeded.
-	ready bool
+	// ready: some task holds a node or has succeeded. Begun: the job has been bound with its minimum at some time.
+	ready, begun bool
 	// lent: job.Pending has been handed out, and is copied before it changes. Those who read the model set it.
 	lent atomic.Bool
 	// oldest is the task that was created first, as long as the job's queue, or more, goes by it.
@@ -186,9 +187,12 @@ func (s *State) touch(key JobKey, e *entry, c *Change) {
 	if e.job.Group == nil && len(e.job.Tasks) == 0 {
 		delete(s.jobs, key)
 	}
-	e.begin()
+	first := e.begin()
 	e.findOldest()
 	e.frozen = nil
+	if first && s.leads {
+		c.Started = append(c.Started, s.started(e))
+	}
 	s.snapshots.changed(key, len(s.jobs))
 	c.Jobs = append(c.Jobs, key)
 }
@@ -214,15 +218,32 @@ func (s *State) head(e *entry) Job {
 	j.Pending = slices.Clip(e.job.Pending)
 	e.lent.Store(true)
 	first := e.first()
-	switch {
-	case j.Group != nil:
-		j.Created, j.UID = j.Group.Created, j.Group.UID
-	case first != nil:
-		j.Created, j.UID = first.Created, first.UID
-	}
+	j.Created, j.UID = e.origin()
 	j.Priority = s.priorityOf(j.Group, first)
-	j.Queue = cmp.Or(e.queue(), s.namespaces[j.Key.Namespace], DefaultQueue)
+	j.Queue = s.queueOf(e)
 	return j
+}
+
+// origin is when the job was created, and its UID: those of its PodGroup, or else of its oldest pod.
+func (e *entry) origin() (created time.Time, uid types.UID) {
+	if g := e.job.Group; g != nil {
+		return g.Created, g.UID
+	}
+	if first := e.first(); first != nil {
+		return first.Created, first.UID
+	}
+	return time.Time{}, ""
+}
+
+// queueOf is the queue of a job, never empty.
+func (s *State) queueOf(e *entry) string {
+	return cmp.Or(e.queue(), s.namespaces[e.job.Key.Namespace], DefaultQueue)
+}
+
+// started is what is told of a job that has been bound with its minimum.
+func (s *State) started(e *entry) Started {
+	created, _ := e.origin()
+	return Started{Job: e.job.Key, Queue: s.queueOf(e), Created: created}
 }
 
 // priorityOf is the priority of a job: what its PodGroup says, or else its oldest pod. A controller that makes its pods a gang says nothing.

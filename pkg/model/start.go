@@ -81,7 +81,8 @@ func parseStart(text string) (s Start, err error) {
 }
 
 // begin takes note of a job that is whole for the first time, and of one that holds nothing any more. Members whose bind may be refused yet do not count.
-func (e *entry) begin() {
+// It reports whether the job has been bound with its minimum just now, and never was before.
+func (e *entry) begin() (first bool) {
 	ready := e.job.Counts.Ready() > 0
 	switch {
 	case !ready && e.ready:
@@ -90,6 +91,11 @@ func (e *entry) begin() {
 		e.job.Start = Start{Tasks: max(1, e.job.Min()), Roles: maps.Clone(e.job.roleMins()), SubGroups: e.job.subGroupMins()}
 	}
 	e.ready = ready
+	if !ready || e.begun {
+		return false
+	}
+	e.begun = e.job.Start.Tasks > 0 || e.job.Key.Source == FromPod && e.job.confirmed()
+	return e.begun
 }
 
 // end takes note that a job holds nothing any more. It is another gang when it starts again. If it was whole, and its members were not evicted by this

@@ -318,6 +318,7 @@ func (s *State) UpsertGroup(key JobKey, g *Group) Change {
 		before := e.job.Group
 		if before != nil && before.UID != g.UID {
 			before, e.admitted = nil, false
+			e.begun = e.ready
 		}
 		if g.Problem != "" && (before == nil || before.Problem != g.Problem) {
 			c.Complaints = append(c.Complaints, Complaint{Object: g.Object, Problem: g.Problem})

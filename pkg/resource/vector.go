@@ -86,6 +86,16 @@ func schedulable(name corev1.ResourceName) bool {
 		strings.HasPrefix(s, corev1.ResourceAttachableVolumesPrefix)
 }
 
+// IsExtended reports whether a name is that of an extended resource, such as devices that a device plugin counts on its node.
+func IsExtended(name corev1.ResourceName) bool {
+	domain, _, named := strings.Cut(string(name), "/")
+	return named && schedulable(name) && !IsDevices(name) && domain != kubernetesDomain && !strings.HasSuffix(domain, "."+kubernetesDomain) &&
+		!strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) && !strings.HasPrefix(string(name), corev1.ResourceAttachableVolumesPrefix)
+}
+
+// kubernetesDomain is that of names which Kubernetes keeps for itself.
+const kubernetesDomain = "kubernetes.io"
+
 // value reads a quantity, of which no more than the most counts, nor less than its negative. The quantity's own
 // conversions to whole numbers are wrong for what does not fit into an int64, as 1E of cpu does not in millicores.
 func value(name corev1.ResourceName, quantity *resource.Quantity, most int64) int64 {

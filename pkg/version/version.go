@@ -10,25 +10,29 @@ import (
 	"sync"
 )
 
-// module is Caldera as other modules require it.
-const module = "github.com/caldera-scheduler/caldera"
-
-// unknown is the version of a program that was built without its repository.
-const unknown = "unknown"
+const (
+	// module is the path of ours, in a program of ours or of others.
+	module = "github.com/caldera-scheduler/caldera"
+	// unknown is the version of a program that was built without its repository.
+	unknown = "(devel)"
+)
 
 // Get returns the version of Caldera that the program was built from: a tag, or a pseudo-version with the time and the start of the commit.
 var Get = sync.OnceValue(func() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	info, _ := debug.ReadBuildInfo()
+	return in(info)
+})
+
+// in is the version of our module in a program: that of the program itself, or of what it is made with.
+func in(info *debug.BuildInfo) string {
+	if info == nil {
 		return unknown
 	}
-	for _, dependency := range info.Deps {
-		if dependency.Path == module {
-			return cmp.Or(dependency.Version, unknown)
+	of := info.Main.Version
+	for _, m := range info.Deps {
+		if m.Path == module {
+			of = m.Version
 		}
 	}
-	if info.Main.Path != module || info.Main.Version == "(devel)" {
-		return unknown
-	}
-	return cmp.Or(info.Main.Version, unknown)
-})
+	return cmp.Or(of, unknown)
+}

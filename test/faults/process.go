@@ -279,6 +279,9 @@ func (nobody) Broken() map[dispatch.Break]int { return nil }
 // BrokenTotals implements metrics.Source.
 func (nobody) BrokenTotals() dispatch.BrokenTotals { return dispatch.BrokenTotals{} }
 
+// Slots implements metrics.Source.
+func (nobody) Slots(...int64) map[corev1.ResourceName][]int64 { return nil }
+
 // Usable implements metrics.Source.
 func (nobody) Usable() resource.Vector { return nil }
 

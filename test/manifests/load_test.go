@@ -49,10 +49,13 @@ func TestEveryFileLoads(t *testing.T) {
 		"crds-optional": func(t *testing.T, name string) { loadObjects(t, name) },
 		"deploy":        func(t *testing.T, name string) { loadObjects(t, name) },
 		"examples":      func(t *testing.T, name string) { loadObjects(t, name) },
+		"monitoring":    func(t *testing.T, name string) { loadRules(t, name) },
 		"rbac":          func(t *testing.T, name string) { loadObjects(t, name) },
 		"rbac-optional": func(t *testing.T, name string) { loadObjects(t, name) },
 		"visibility":    func(t *testing.T, name string) { loadObjects(t, name) },
 		"volcano":       func(t *testing.T, name string) { loadVolcano(t, name) },
+
+		"monitoring/dashboards": func(t *testing.T, name string) { loadDashboard(t, name) },
 	}
 	for _, name := range files(t, ".") {
 		if name == "embed.go" || name == "kustomization.yaml" { // Compiled; rendered by TestKustomizationRenders.
@@ -61,8 +64,11 @@ func TestEveryFileLoads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			load, ok := loaders[path.Dir(name)]
 			extension := ".yaml"
-			if path.Dir(name) == "volcano" {
+			switch path.Dir(name) {
+			case "volcano":
 				extension = ".conf"
+			case "monitoring/dashboards":
+				extension = ".json"
 			}
 			if !ok || path.Ext(name) != extension {
 				t.Fatal("nothing loads this file: add it to the loaders, or move it")
@@ -79,7 +85,7 @@ func TestEveryFileIsEmbeddedOnce(t *testing.T) {
 			want = append(want, name)
 		}
 	}
-	for _, embedded := range []fs.FS{manifests.CRDs, manifests.All} {
+	for _, embedded := range []fs.FS{manifests.CRDs, manifests.Monitoring, manifests.All} {
 		got = append(got, walk(t, embedded, ".")...)
 	}
 	slices.Sort(got)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
+	"github.com/caldera-scheduler/caldera/pkg/metrics"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
@@ -22,8 +23,16 @@ func (pl *Gang) nominated(passes []dispatch.Pass) []*model.Task {
 	return all
 }
 
-// plan plans a turn. Who finds no room, and has some reserved, may use that though leavers of others are still on the same nodes.
+// plan plans a turn, and has it counted how long that takes.
 func (pl *Gang) plan(ctx context.Context, r gang.Request) (gang.Plan, error) {
+	began := pl.parts.Clock.Now()
+	plan, err := pl.planOrClaim(ctx, r)
+	metrics.Planned(len(plan.Placements), err, pl.parts.Clock.Since(began))
+	return plan, err
+}
+
+// planOrClaim plans a turn. Who finds no room, and has some reserved, may use that though leavers of others are still on the same nodes.
+func (pl *Gang) planOrClaim(ctx context.Context, r gang.Request) (gang.Plan, error) {
 	plan, err := pl.planner.Plan(ctx, r)
 	if err != nil || len(plan.Placements) > 0 || !pl.parts.Keeper().Holds.Has(r.Job.Key) {
 		return plan, err

@@ -287,6 +287,7 @@ func (d *Dispatcher) watch() (activate []*corev1.Pod, wake time.Duration) {
 	activate, over := d.turn.nudge(&d.cycle, d.cfg.Clock.Now())
 	if over {
 		d.waits.setbacks.failed(d.turn.job, 0)
+		d.cfg.Recorder.Abandoned()
 		d.end(TurnBroken)
 		return nil, 0
 	}

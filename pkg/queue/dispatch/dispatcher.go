@@ -71,6 +71,8 @@ type Config struct {
 type Recorder interface {
 	// Turn counts one that ended, how far it had come, and how long it took.
 	Turn(phase TurnPhase, result TurnResult, took time.Duration)
+	// Abandoned: a turn is given up because nothing was heard of it.
+	Abandoned()
 	Parked(reason model.ReasonKind)
 	// Retried: a turn began for a job that was refused before though there seemed to be room.
 	Retried()
@@ -98,6 +100,8 @@ type Dispatcher struct {
 	lots      *lots
 	selection *selection
 	turn      *turn
+	// dues knows which queues are below their due.
+	dues *dues
 	// paused is until when no turn begins.
 	paused time.Time
 	cycle  schedulingCycle
@@ -114,6 +118,7 @@ func New(cfg Config) *Dispatcher {
 	d.lots = newLots(&d.cfg, &d.outbox)
 	d.waits = newWaitlist(&d.cfg, &d.outbox, d.lots)
 	d.selection = &selection{cfg: &d.cfg, waits: d.waits, lots: d.lots}
+	d.dues = newDues(&d.cfg, d.waits)
 	return d
 }
 
@@ -162,7 +167,9 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.waits.resumption.begin()
 	d.mu.Unlock()
 	for {
-		timer := d.cfg.Clock.NewTimer(min(d.advance(false), nudgeAfter))
+		wake := min(d.advance(false), nudgeAfter)
+		d.lookAtDues()
+		timer := d.cfg.Clock.NewTimer(wake)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -172,6 +179,13 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		}
 		timer.Stop()
 	}
+}
+
+// lookAtDues looks at which queues are below their due, if it is time.
+func (d *Dispatcher) lookAtDues() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dues.pass()
 }
 
 // Gate reports whether a pod may enter the scheduling queue now.

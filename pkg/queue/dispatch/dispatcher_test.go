@@ -441,6 +441,9 @@ func TestATurnThatStandsStillIsNudgedAndGivenUp(t *testing.T) {
 		d.want("a-0")
 		time.Sleep(205 * time.Millisecond)
 		d.want("a-0", "b-0")
+		if d.turnsAbandoned != 2 {
+			t.Errorf("%d turns were given up, want 2", d.turnsAbandoned)
+		}
 		d.plan("b-0")
 		d.place("b-0")
 		time.Sleep(time.Minute)

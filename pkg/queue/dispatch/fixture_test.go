@@ -55,6 +55,8 @@ type fixture struct {
 	overtake func()
 	// parks counts how often lots were set aside, by reason.
 	parks map[model.ReasonKind]int
+	// turnsAbandoned counts the turns that were given up because nothing was heard of them.
+	turnsAbandoned int
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
 	hasty bool
 }
@@ -196,6 +198,14 @@ func (r recorder) Parked(reason model.ReasonKind) {
 	r.fixture.mu.Lock()
 	defer r.fixture.mu.Unlock()
 	r.fixture.parks[reason]++
+}
+
+// Abandoned counts for the fixture.
+func (r recorder) Abandoned() {
+	r.Recorder.Abandoned()
+	r.fixture.mu.Lock()
+	defer r.fixture.mu.Unlock()
+	r.fixture.turnsAbandoned++
 }
 
 // parked is how often lots were set aside for a reason.

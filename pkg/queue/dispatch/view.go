@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -56,6 +58,8 @@ type QueueFigures struct {
 	Forgotten bool
 	// Fault says why the queue is left out of scheduling; zero when it is not.
 	Fault model.Reason
+	// BelowDue is for how many seconds jobs of the queue itself have waited that it could hold without holding more than it is due.
+	BelowDue float64
 }
 
 // Shares returns the dominant shares of the cluster that jobs hold.
@@ -90,12 +94,13 @@ func (v View) Figures() []QueueFigures {
 		v.d.waits.events = 0
 	}
 	book := policies.Book()
+	v.d.dues.forget(book)
 	queues := make([]QueueFigures, 0, len(book.Queues()))
 	for _, q := range book.Queues() {
 		figures := QueueFigures{
 			Name: q.Name, Spec: q.Spec, Usage: book.UsageOf(q).Clone(), Total: q.Total.Clone(), Groups: q.Own.Groups,
 			Deserved: slices.Clone(q.Deserved), Real: q.Real.Clone(), Capability: q.Capability.Clone(),
-			Overused: policies.Overused(q, nil) != (model.Reason{}), Share: q.Share, Fault: q.Fault,
+			Overused: policies.Overused(q, nil) != (model.Reason{}), Share: q.Share, Fault: q.Fault, BelowDue: v.d.dues.of(q.Name),
 		}
 		if object := v.d.cfg.State.Queue(q.Name); object != nil {
 			figures.Recent, figures.Forgotten = book.Recent(q, object.Recent)
@@ -179,6 +184,11 @@ func (v View) Lines() []Line {
 func (v View) Usable() resource.Vector {
 	usable, _ := v.d.cfg.State.Usable()
 	return usable
+}
+
+// Slots returns how many more pods of each size would find room for each extended resource: see model.State.
+func (v View) Slots(sizes ...int64) map[corev1.ResourceName][]int64 {
+	return v.d.cfg.State.Slots(sizes...)
 }
 
 // BrokenTotals returns what broken gangs came to so far.

@@ -171,6 +171,7 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 // show has the scheduler's endpoints show what it does.
 func show(c *core.Core, latencies bool) {
 	metrics.Register(c.Dispatcher.View())
+	metrics.RegisterStarts(c.State, c.Clock())
 	metrics.RegisterEvictions(c.Evictions.Ledger)
 	if latencies {
 		metrics.RegisterLatencies(c.State, c.Clock())

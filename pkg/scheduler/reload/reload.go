@@ -38,6 +38,8 @@ type Reloader struct {
 
 	// failed is the last error of reading the file; empty when it could be read.
 	failed string
+	// refused: what was last read of it is not in force.
+	refused bool
 }
 
 // Run applies changes of the file until the context ends. What is wrong with a file is told by a log line, an event and a
@@ -55,8 +57,11 @@ func (r *Reloader) Run(ctx context.Context) {
 		case err != nil:
 			r.tell(ctx, err)
 		case news:
-			r.tell(ctx, r.apply(ctx, content))
+			err = r.apply(ctx, content)
+			r.refused = err != nil
+			r.tell(ctx, err)
 		}
+		metrics.ConfigurationRefused(r.refused || r.failed != "")
 	}
 }
 

@@ -6,44 +6,17 @@ package usage_test
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/caldera-scheduler/caldera/test/integration/env"
+	"github.com/caldera-scheduler/caldera/test/integration/prometheus"
 )
-
-// prebuilt is the environment variable that names a Prometheus; without it one is built, which takes about five minutes of
-// processor time at first and a second afterwards.
-const prebuilt = "CALDERA_PROMETHEUS"
-
-// binary is the path of Prometheus.
-func binary(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv(prebuilt); path != "" {
-		return path
-	}
-	path, err := filepath.Abs("../../../_output/bin/prometheus")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The tag leaves out what finds targets in clouds.
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "remove_all_sd", "-o", path, "github.com/prometheus/prometheus/cmd/prometheus")
-	build.Dir, build.Env = "server", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building Prometheus: %v\n%s", err, out)
-	}
-	return path
-}
 
 // exporter serves what node_exporter does, for nodes whose loads a test makes up.
 type exporter struct {
@@ -112,26 +85,6 @@ func startPrometheus(t *testing.T, e *exporter) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(t.TempDir(), "prometheus.yml")
 	targets := strings.Join(slices.Sorted(maps.Keys(e.nodes)), ", ")
-	if err := os.WriteFile(config, fmt.Appendf(nil, scraping, target.Host, targets), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	address := freeAddress(t)
-	env.StartProgram(t, exec.CommandContext(t.Context(), binary(t),
-		"--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+address))
-	return "http://" + address
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	return prometheus.Start(t, fmt.Sprintf(scraping, target.Host, targets)).URL
 }
