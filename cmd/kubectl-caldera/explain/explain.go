@@ -96,7 +96,7 @@ func write(out io.Writer, job *v1alpha1.JobView) error {
 	rows := [][]string{{"PHASE", string(s.Phase)}, {"PODS", pods(s)}}
 	if s.Reason != nil {
 		rows = append(rows, []string{"WAITS FOR", s.Reason.Type})
-		for _, part := range strings.Split(s.Reason.Message, "; ") {
+		for part := range strings.SplitSeq(s.Reason.Message, "; ") {
 			rows = append(rows, []string{" ", part})
 		}
 	}
@@ -132,8 +132,12 @@ func pods(s *v1alpha1.JobViewStatus) string {
 		n    int32
 		what string
 	}{
-		{s.Pods.Running, "run"}, {s.Pods.Pending - s.Pods.Gated, "wait for nodes"}, {s.Pods.Gated, "carry scheduling gates"}, {s.Pods.Succeeded, "succeeded"},
-		{s.Pods.Failed, "failed"}, {s.Pods.Terminating, "terminate"},
+		{s.Pods.Running, "run"},
+		{s.Pods.Pending - s.Pods.Gated, "wait for nodes"},
+		{s.Pods.Gated, "carry scheduling gates"},
+		{s.Pods.Succeeded, "succeeded"},
+		{s.Pods.Failed, "failed"},
+		{s.Pods.Terminating, "terminate"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))

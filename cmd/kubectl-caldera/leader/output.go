@@ -29,7 +29,6 @@ func Streams(cmd *cobra.Command) genericiooptions.IOStreams {
 // Output says how views are written: as a table, or as kubectl writes objects.
 type Output struct {
 	flags *genericclioptions.PrintFlags
-	wide  bool
 }
 
 // The formats that people read.

@@ -55,13 +55,13 @@ func write(out io.Writer, s *v1alpha1.ClusterViewStatus) error {
 		evictions = fmt.Sprintf("%s by %s; %d for jobs that did not start then, %d in circles",
 			leader.Count(int(e.Evicted), "pod", "pods"), leader.Count(int(e.Decisions), "decision", "decisions"), e.Wasted, e.Cycles)
 	}
-	waiting := leader.Count(int(s.Waiting), "job", "jobs")
+	reasons := make([]string, len(s.Reasons))
 	for i, r := range s.Reasons {
-		separator := ", "
-		if i == 0 {
-			separator = ": "
-		}
-		waiting += fmt.Sprintf("%s%d %s", separator, r.Jobs, r.Type)
+		reasons[i] = fmt.Sprintf("%d %s", r.Jobs, r.Type)
+	}
+	waiting := leader.Count(int(s.Waiting), "job", "jobs")
+	if len(reasons) > 0 {
+		waiting += ": " + strings.Join(reasons, ", ")
 	}
 	rows := [][]string{
 		{"Leader", fmt.Sprintf("%s, for %s", s.Leader.Identity, leader.Age(&s.Leader.Since, s.AsOf.Time))},

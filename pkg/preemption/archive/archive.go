@@ -25,9 +25,10 @@ import (
 )
 
 const (
-	// Volumes is in how many ConfigMaps decisions are, by turns, and Each how many are in one: the last 1,000 are kept.
+	// Volumes is in how many ConfigMaps decisions are, by turns.
 	Volumes = 8
-	Each    = 125
+	// Each is how many are in one, so that the last 875 to 1,000 are kept.
+	Each = 125
 	// prefix is how the names of the ConfigMaps begin. A number from 0 follows.
 	prefix = "caldera-ledger-"
 	// every is how often the ledger is looked at for changes.

@@ -4,6 +4,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,7 +133,7 @@ func (a *announcer) tellCertificate(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading APIService %s: %w", apiServiceName, err)
-	case service.Annotations[injectAnnotation] != "" || string(service.Spec.CABundle) == string(a.authority):
+	case service.Annotations[injectAnnotation] != "" || bytes.Equal(service.Spec.CABundle, a.authority):
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"caBundle": a.authority}})

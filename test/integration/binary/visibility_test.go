@@ -154,160 +154,176 @@ func TestWhoMayLookSeesHisOwn(t *testing.T) {
 	bind(t, e, "viewer", "view", false)
 	bind(t, e, "operator", "caldera-operator", true)
 
-	t.Run("a viewer of a namespace", func(t *testing.T) {
-		// The role view has the rules of views once the cluster's controller has put them there.
-		env.Eventually(t, time.Minute, func() string {
-			out, _, err := command(t.Context(), jobs.New(), "--kubeconfig", viewer)
-			switch {
-			case err != nil:
-				return err.Error()
-			case !strings.Contains(out, "NotEnoughResources") || strings.Contains(out, "hidden"):
-				return "the jobs are\n" + out
-			}
-			return ""
-		})
-		out, _, err := command(t.Context(), explain.New(), "--kubeconfig", viewer, "large")
-		if err != nil || !strings.Contains(out, "insufficient cpu") || !strings.Contains(out, "PodGroup default/large, queue own: waits") {
-			t.Errorf("explain says %v\n%s", err, out)
+	viewerSees(t, e, viewer)
+	operatorSees(t, e, operator)
+	clientsFind(t, e)
+	leaderFalls(t, e, operator, replicas)
+}
+
+// viewerSees: a viewer of one namespace sees it, and is refused the rest.
+func viewerSees(t *testing.T, e *env.Env, viewer string) {
+	t.Helper()
+	// The role view has the rules of views once the cluster's controller has put them there.
+	env.Eventually(t, time.Minute, func() string {
+		out, _, err := command(t.Context(), jobs.New(), "--kubeconfig", viewer)
+		switch {
+		case err != nil:
+			return err.Error()
+		case !strings.Contains(out, "NotEnoughResources") || strings.Contains(out, "hidden"):
+			return "the jobs are\n" + out
 		}
-		out, said, err := command(t.Context(), queues.New(), "--kubeconfig", viewer)
-		if err != nil || !strings.Contains(out, "own") || strings.Contains(out, "others") || !strings.Contains(said, "You may not see all queues") {
-			t.Errorf("the queues are %v, %s\n%s", err, said, out)
-		}
-		if out, _, err = command(t.Context(), evictions.New(), "--kubeconfig", viewer); err != nil || out != "No such evictions are remembered.\n" {
-			t.Errorf("the evictions are %v\n%s", err, out)
-		}
-		for name, tc := range map[string]struct {
-			cmd  *cobra.Command
-			args []string
-			what string
-		}{
-			"jobs of all namespaces":      {jobs.New(), []string{"-A"}, `cannot list resource "jobviews" in API group "visibility.caldera.dev" at the cluster scope`},
-			"jobs of another namespace":   {jobs.New(), []string{"-n", "elsewhere"}, `cannot list resource "jobviews" in API group "visibility.caldera.dev" in the namespace "elsewhere"`},
-			"a job of another namespace":  {explain.New(), []string{"elsewhere/hidden"}, `cannot get resource "jobviews" in API group "visibility.caldera.dev" in the namespace "elsewhere"`},
-			"evictions of all namespaces": {evictions.New(), []string{"-A"}, `cannot list resource "evictiondecisions" in API group "visibility.caldera.dev" at the cluster scope`},
-			"all queues":                  {queues.New(), []string{"-A"}, `cannot list resource "queueviews" in API group "visibility.caldera.dev" at the cluster scope`},
-			"the scheduler":               {status.New(), nil, `cannot get resource "clusterviews" in API group "visibility.caldera.dev" at the cluster scope`},
-		} {
-			_, _, err := command(t.Context(), tc.cmd, append(tc.args, "--kubeconfig", viewer)...)
-			if err == nil || !strings.Contains(err.Error(), `User "system:serviceaccount:default:viewer" `+tc.what) {
-				t.Errorf("%s: the answer is %v", name, err)
-			}
-		}
+		return ""
 	})
-	t.Run("an operator", func(t *testing.T) {
-		env.Eventually(t, time.Minute, func() string {
-			out, _, err := command(t.Context(), jobs.New(), "-A", "--kubeconfig", operator)
-			if err != nil || !strings.Contains(out, "hidden") || !strings.Contains(out, "large") {
-				return fmt.Sprintf("the jobs are %v\n%s", err, out)
-			}
-			return ""
-		})
-		out, _, err := command(t.Context(), queues.New(), "--resource", "cpu", "--kubeconfig", operator)
-		if err != nil || !strings.Contains(out, "CPU HELD") || !strings.Contains(out, "others") {
-			t.Errorf("the queues are %v\n%s", err, out)
+	out, _, err := command(t.Context(), explain.New(), "--kubeconfig", viewer, "large")
+	if err != nil || !strings.Contains(out, "insufficient cpu") || !strings.Contains(out, "PodGroup default/large, queue own: waits") {
+		t.Errorf("explain says %v\n%s", err, out)
+	}
+	out, said, err := command(t.Context(), queues.New(), "--kubeconfig", viewer)
+	if err != nil || !strings.Contains(out, "own") || strings.Contains(out, "others") || !strings.Contains(said, "You may not see all queues") {
+		t.Errorf("the queues are %v, %s\n%s", err, said, out)
+	}
+	if out, _, err = command(t.Context(), evictions.New(), "--kubeconfig", viewer); err != nil || out != "No such evictions are remembered.\n" {
+		t.Errorf("the evictions are %v\n%s", err, out)
+	}
+	for name, tc := range map[string]struct {
+		cmd  *cobra.Command
+		args []string
+		what string
+	}{
+		"jobs of all namespaces":      {jobs.New(), []string{"-A"}, `cannot list resource "jobviews" in API group "visibility.caldera.dev" at the cluster scope`},
+		"jobs of another namespace":   {jobs.New(), []string{"-n", "elsewhere"}, `cannot list resource "jobviews" in API group "visibility.caldera.dev" in the namespace "elsewhere"`},
+		"a job of another namespace":  {explain.New(), []string{"elsewhere/hidden"}, `cannot get resource "jobviews" in API group "visibility.caldera.dev" in the namespace "elsewhere"`},
+		"evictions of all namespaces": {evictions.New(), []string{"-A"}, `cannot list resource "evictiondecisions" in API group "visibility.caldera.dev" at the cluster scope`},
+		"all queues":                  {queues.New(), []string{"-A"}, `cannot list resource "queueviews" in API group "visibility.caldera.dev" at the cluster scope`},
+		"the scheduler":               {status.New(), nil, `cannot get resource "clusterviews" in API group "visibility.caldera.dev" at the cluster scope`},
+	} {
+		_, _, err := command(t.Context(), tc.cmd, append(tc.args, "--kubeconfig", viewer)...)
+		if err == nil || !strings.Contains(err.Error(), `User "system:serviceaccount:default:viewer" `+tc.what) {
+			t.Errorf("%s: the answer is %v", name, err)
 		}
-		out, _, err = command(t.Context(), status.New(), "--kubeconfig", operator)
-		if err != nil || !strings.Contains(out, "1 NotEnoughResources") {
-			t.Errorf("the status is %v\n%s", err, out)
+	}
+}
+
+// operatorSees: an operator sees all, and closes a queue.
+func operatorSees(t *testing.T, e *env.Env, operator string) {
+	t.Helper()
+	env.Eventually(t, time.Minute, func() string {
+		out, _, err := command(t.Context(), jobs.New(), "-A", "--kubeconfig", operator)
+		if err != nil || !strings.Contains(out, "hidden") || !strings.Contains(out, "large") {
+			return fmt.Sprintf("the jobs are %v\n%s", err, out)
 		}
-		out, _, err = command(t.Context(), queues.NewQueue(), "close", "others", "--kubeconfig", operator)
-		if err != nil || out != "queue others is closed\n" {
-			t.Errorf("closing a queue says %v, %s", err, out)
-		}
-		env.Eventually(t, time.Minute, func() string {
-			out, _, err := command(t.Context(), queues.NewQueue(), "others", "--kubeconfig", operator)
-			if err != nil || !strings.Contains(out, "Closed") || !strings.Contains(out, "hidden") {
-				return fmt.Sprintf("the queue is %v\n%s", err, out)
-			}
-			return ""
-		})
+		return ""
 	})
-	t.Run("any client of Kubernetes", func(t *testing.T) {
-		client, err := discovery.NewDiscoveryClientForConfig(e.RESTConfig())
+	out, _, err := command(t.Context(), queues.New(), "--resource", "cpu", "--kubeconfig", operator)
+	if err != nil || !strings.Contains(out, "CPU HELD") || !strings.Contains(out, "others") {
+		t.Errorf("the queues are %v\n%s", err, out)
+	}
+	out, _, err = command(t.Context(), status.New(), "--kubeconfig", operator)
+	if err != nil || !strings.Contains(out, "1 NotEnoughResources") {
+		t.Errorf("the status is %v\n%s", err, out)
+	}
+	out, _, err = command(t.Context(), queues.NewQueue(), "close", "others", "--kubeconfig", operator)
+	if err != nil || out != "queue others is closed\n" {
+		t.Errorf("closing a queue says %v, %s", err, out)
+	}
+	env.Eventually(t, time.Minute, func() string {
+		out, _, err := command(t.Context(), queues.NewQueue(), "others", "--kubeconfig", operator)
+		if err != nil || !strings.Contains(out, "Closed") || !strings.Contains(out, "hidden") {
+			return fmt.Sprintf("the queue is %v\n%s", err, out)
+		}
+		return ""
+	})
+}
+
+// clientsFind: the API is one of the cluster, for any client.
+func clientsFind(t *testing.T, e *env.Env) {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(e.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := client.ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, r := range served.APIResources {
+		names[r.Name] = true
+	}
+	want := []string{v1alpha1.ClusterViews, v1alpha1.EvictionDecisions, v1alpha1.JobViews, v1alpha1.LocalQueueViews, v1alpha1.QueueViews}
+	if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, want) {
+		t.Errorf("the API has %v, want %v", got, want)
+	}
+	// What kubectl get asks for.
+	raw, err := e.Kube.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.SchemeGroupVersion.String(), v1alpha1.JobViews).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(raw), `"kind":"Table"`) || !strings.Contains(string(raw), "NotEnoughResources") {
+		t.Errorf("as a table the jobs are %v\n%s", err, raw)
+	}
+	// What kubectl explain asks for.
+	paths, err := client.OpenAPIV3().Paths()
+	if err != nil || paths["apis/visibility.caldera.dev/v1alpha1"] == nil {
+		t.Errorf("the cluster does not describe the API: %v", err)
+	}
+}
+
+// leaderFalls: another scheduler answers, and knows what was evicted.
+func leaderFalls(t *testing.T, e *env.Env, operator string, replicas map[string]*schedulerprocess.Process) {
+	t.Helper()
+	e.PriorityClass(t, "high", 1000)
+	e.Create(t, env.Gang{Name: "urgent", Queue: "own", Min: 2, Size: 2, CPU: "1", Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = "high" }})
+	env.Eventually(t, time.Minute, e.AllBound(t, "urgent", 2))
+	// What was decided is written down within a second or so.
+	remembered := func() []v1alpha1.EvictionDecision {
+		out, said, err := command(t.Context(), evictions.New(), "-A", "-o", "json", "--kubeconfig", operator)
+		var list v1alpha1.EvictionDecisionList
+		if err = errors.Join(err, json.Unmarshal([]byte(out), &list)); err != nil {
+			t.Fatalf("the evictions are %v\n%s\n%s", err, said, out)
+		}
+		return list.Items
+	}
+	var decisions []v1alpha1.EvictionDecision
+	env.Eventually(t, time.Minute, func() string {
+		decisions = remembered()
+		kept, err := e.Kube.CoreV1().ConfigMaps(systemNamespace).Get(t.Context(), archive.Name(0), metav1.GetOptions{})
+		switch {
+		case len(decisions) == 0 || decisions[0].Status.Outcome != "Started":
+			return fmt.Sprintf("the evictions are %+v", decisions)
+		case err != nil:
+			return err.Error()
+		case time.Since(kept.ManagedFields[0].Time.Time) < 3*time.Second:
+			return "the ledger has just changed"
+		}
+		return ""
+	})
+	where := leadersEndpoints(t, e)
+	_, port, _ := strings.Cut(where, ":")
+	leader := replicas[port]
+	if leader == nil {
+		t.Fatalf("views are at %q, and the schedulers' ports are %v", where, slices.Collect(maps.Keys(replicas)))
+	}
+	if err := leader.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	out, said, err := command(t.Context(), jobs.New(), "-A", "--kubeconfig", operator)
+	if err != nil || !strings.Contains(out, "large") {
+		t.Fatalf("after the leader was killed the jobs are %v\n%s\n%s", err, said, out)
+	}
+	if diff := cmp.Diff(decisions, remembered()); diff != "" {
+		t.Errorf("the evictions that are remembered (-before,+after)\n%s", diff)
+	}
+	for _, p := range replicas {
+		log, err := os.ReadFile(p.LogFile)
 		if err != nil {
 			t.Fatal(err)
 		}
-		served, err := client.ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := map[string]bool{}
-		for _, r := range served.APIResources {
-			names[r.Name] = true
-		}
-		want := []string{v1alpha1.ClusterViews, v1alpha1.EvictionDecisions, v1alpha1.JobViews, v1alpha1.LocalQueueViews, v1alpha1.QueueViews}
-		if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, want) {
-			t.Errorf("the API has %v, want %v", got, want)
-		}
-		// What kubectl get asks for.
-		raw, err := e.Kube.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.SchemeGroupVersion.String(), v1alpha1.JobViews).
-			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
-		if err != nil || !strings.Contains(string(raw), `"kind":"Table"`) || !strings.Contains(string(raw), "NotEnoughResources") {
-			t.Errorf("as a table the jobs are %v\n%s", err, raw)
-		}
-		// What kubectl explain asks for.
-		paths, err := client.OpenAPIV3().Paths()
-		if err != nil || paths["apis/visibility.caldera.dev/v1alpha1"] == nil {
-			t.Errorf("the cluster does not describe the API: %v", err)
-		}
-	})
-	t.Run("the leader is killed", func(t *testing.T) {
-		e.PriorityClass(t, "high", 1000)
-		e.Create(t, env.Gang{Name: "urgent", Queue: "own", Min: 2, Size: 2, CPU: "1", Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = "high" }})
-		env.Eventually(t, time.Minute, e.AllBound(t, "urgent", 2))
-		// What was decided is written down within a second or so.
-		remembered := func() []v1alpha1.EvictionDecision {
-			out, said, err := command(t.Context(), evictions.New(), "-A", "-o", "json", "--kubeconfig", operator)
-			var list v1alpha1.EvictionDecisionList
-			if err = errors.Join(err, json.Unmarshal([]byte(out), &list)); err != nil {
-				t.Fatalf("the evictions are %v\n%s\n%s", err, said, out)
-			}
-			return list.Items
-		}
-		var decisions []v1alpha1.EvictionDecision
-		env.Eventually(t, time.Minute, func() string {
-			decisions = remembered()
-			kept, err := e.Kube.CoreV1().ConfigMaps(systemNamespace).Get(t.Context(), archive.Name(0), metav1.GetOptions{})
-			switch {
-			case len(decisions) == 0 || decisions[0].Status.Outcome != "Started":
-				return fmt.Sprintf("the evictions are %+v", decisions)
-			case err != nil:
-				return err.Error()
-			case time.Since(kept.ManagedFields[0].Time.Time) < 3*time.Second:
-				return "the ledger has just changed"
-			}
-			return ""
-		})
-		where := leadersEndpoints(t, e)
-		_, port, _ := strings.Cut(where, ":")
-		leader := replicas[port]
-		if leader == nil {
-			t.Fatalf("views are at %q, and the schedulers' ports are %v", where, slices.Collect(maps.Keys(replicas)))
-		}
-		if err := leader.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		out, said, err := command(t.Context(), jobs.New(), "-A", "--kubeconfig", operator)
-		if err != nil || !strings.Contains(out, "large") {
-			t.Fatalf("after the leader was killed the jobs are %v\n%s\n%s", err, said, out)
-		}
-		if diff := cmp.Diff(decisions, remembered()); diff != "" {
-			t.Errorf("the evictions that are remembered (-before,+after)\n%s", diff)
-		}
-		for _, p := range replicas {
-			log, err := os.ReadFile(p.LogFile)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(string(log)) {
-				if strings.Contains(strings.ToLower(line), "forbidden") {
-					t.Errorf("the shipped rules forbid something: %s", line)
-				}
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(strings.ToLower(line), "forbidden") {
+				t.Errorf("the shipped rules forbid something: %s", line)
 			}
 		}
-		if now := leadersEndpoints(t, e); now == where || strings.Contains(now, " ") {
-			t.Errorf("views are at %q, and were at %q", now, where)
-		}
-	})
+	}
+	if now := leadersEndpoints(t, e); now == where || strings.Contains(now, " ") {
+		t.Errorf("views are at %q, and were at %q", now, where)
+	}
 }

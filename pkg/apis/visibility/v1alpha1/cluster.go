@@ -17,7 +17,8 @@ const ClusterName = "cluster"
 type ClusterView struct {
 	metav1.TypeMeta `json:",inline"`
 	// The name is "cluster".
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 	// How the cluster is now.
 	Status ClusterViewStatus `json:"status"`
 }
@@ -27,7 +28,8 @@ type ClusterView struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterViewList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
 	// The only one.
 	Items []ClusterView `json:"items"`
 }

@@ -18,7 +18,8 @@ import (
 type EvictionDecision struct {
 	metav1.TypeMeta `json:",inline"`
 	// The name is unique among all that are remembered. The time of creation is when it was decided.
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 	// What was decided, and what became of it.
 	Status EvictionDecisionStatus `json:"status"`
 }
@@ -28,7 +29,8 @@ type EvictionDecision struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type EvictionDecisionList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
 	// The decisions, the newest first.
 	Items []EvictionDecision `json:"items"`
 }

@@ -17,7 +17,8 @@ import (
 type JobView struct {
 	metav1.TypeMeta `json:",inline"`
 	// The uid and the time of creation are those of the job's object.
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 	// How the job is now.
 	Status JobViewStatus `json:"status"`
 }
@@ -27,7 +28,8 @@ type JobView struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type JobViewList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
 	// The jobs, by namespace and name.
 	Items []JobView `json:"items"`
 }

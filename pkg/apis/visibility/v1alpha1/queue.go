@@ -14,7 +14,8 @@ import (
 type QueueView struct {
 	metav1.TypeMeta `json:",inline"`
 	// The uid and the time of creation are those of the Queue.
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 	// How the queue is now.
 	Status QueueViewStatus `json:"status"`
 }
@@ -24,7 +25,8 @@ type QueueView struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type QueueViewList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
 	// The queues by name.
 	Items []QueueView `json:"items"`
 }
@@ -35,7 +37,8 @@ type QueueViewList struct {
 type LocalQueueView struct {
 	metav1.TypeMeta `json:",inline"`
 	// The name is the queue's.
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 	// How the queue is now.
 	Status QueueViewStatus `json:"status"`
 }
@@ -45,7 +48,8 @@ type LocalQueueView struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type LocalQueueViewList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
 	// The queues by name.
 	Items []LocalQueueView `json:"items"`
 }
