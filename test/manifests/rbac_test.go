@@ -15,7 +15,7 @@ import (
 const systemNamespace = "caldera-system"
 
 func TestSchedulerMayDoItsWorkAndNoMore(t *testing.T) {
-	rules := granted(t, "rbac")
+	rules := granted(t, "rbac", "visibility/roles.yaml")
 	cases := map[string]struct {
 		// verbs, space-separated, on resource[/subresource][.group][ name].
 		verbs, on string

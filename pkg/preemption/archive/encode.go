@@ -17,7 +17,7 @@ import (
 const key = "decisions.json.gz"
 
 const (
-	// format is the number of the form in which decisions are written. One that cannot read it leaves them.
+	// format is the number of the form in which decisions are written. A scheduler that cannot read it says so, and writes its own in their place.
 	format = 1
 	// most is how many bytes are written at most: an object may have 1 MiB in all.
 	most = 900 << 10
