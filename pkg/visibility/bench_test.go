@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/simulated"
 	"github.com/caldera-scheduler/caldera/pkg/visibility"
 )
 
@@ -30,7 +31,7 @@ func crowd(jobs int) string {
 
 // BenchmarkViews is what one making of views costs while 5,000 jobs wait.
 func BenchmarkViews(b *testing.B) {
-	box := settled(b, crowd(5000))
+	box := simulated.Settled(b, crowd(5000))
 	for name, read := range map[string]func(*visibility.Views){
 		"jobs": func(v *visibility.Views) { v.Jobs() }, "queues": func(v *visibility.Views) { v.Queues() }, "cluster": func(v *visibility.Views) { v.Cluster() },
 	} {

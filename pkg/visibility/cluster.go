@@ -7,19 +7,19 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 )
 
-// Cluster returns the cluster, and the scheduler that leads.
-func (v *Views) Cluster() v1alpha1.ClusterView {
+func (v *Views) makeCluster(now time.Time) *v1alpha1.ClusterView {
 	totals := v.source.State.Totals()
-	view := v1alpha1.ClusterView{
+	view := &v1alpha1.ClusterView{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterName},
 		Status: v1alpha1.ClusterViewStatus{
-			AsOf: metav1.NewTime(v.source.Clock.Now()), Leader: v.source.Leader, Nodes: int32(totals.Nodes),
+			AsOf: metav1.NewTime(now), Leader: v.source.Leader, Nodes: int32(totals.Nodes),
 			Allocatable: totals.Allocatable.List(), Held: totals.Used.List(), Evictions: v.evictionTotals(),
 		},
 	}

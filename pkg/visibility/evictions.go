@@ -4,7 +4,6 @@
 package visibility
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,23 +17,40 @@ import (
 // Evictions returns the decisions that concern a namespace, the newest first; all of them if it is empty. Who asks for one namespace is told the names of
 // its own pods only.
 func (v *Views) Evictions(namespace string) []v1alpha1.EvictionDecision {
+	all := v.evictions.get(v.source.Clock, v.makeEvictions)
+	if namespace == "" {
+		return all
+	}
 	var views []v1alpha1.EvictionDecision
-	for _, d := range v.source.Ledger.Decisions() {
-		view := decisionView(&d)
-		if namespace == "" || within(&view, namespace) {
+	for i := range all {
+		if view, any := within(all[i], namespace); any {
 			views = append(views, view)
 		}
 	}
 	return views
 }
 
-// within takes out of a decision what does not concern a namespace. It reports whether anything is left.
-func within(view *v1alpha1.EvictionDecision, namespace string) bool {
-	all, s := len(view.Status.Victims), &view.Status
-	s.Victims = slices.DeleteFunc(s.Victims, func(p v1alpha1.EvictionVictim) bool { return p.Namespace != namespace })
-	s.OtherVictims = int32(all - len(s.Victims))
-	own := s.Job != nil && s.Job.Namespace == namespace
-	if !own {
+func (v *Views) makeEvictions(time.Time) []v1alpha1.EvictionDecision {
+	decisions := v.source.Ledger.Decisions()
+	views := make([]v1alpha1.EvictionDecision, len(decisions))
+	for i := range decisions {
+		views[i] = decisionView(&decisions[i])
+	}
+	return views
+}
+
+// within is what of a decision concerns a namespace, and whether anything does. The decision itself is left as it is.
+func within(view v1alpha1.EvictionDecision, namespace string) (v1alpha1.EvictionDecision, bool) {
+	s := &view.Status
+	var own []v1alpha1.EvictionVictim
+	for i := range s.Victims {
+		if s.Victims[i].Namespace == namespace {
+			own = append(own, s.Victims[i])
+		}
+	}
+	s.Victims, s.OtherVictims = own, int32(len(s.Victims)-len(own))
+	isFor := s.Job != nil && s.Job.Namespace == namespace
+	if !isFor {
 		s.Members = nil
 		if s.OtherVictims > 0 {
 			// It may name pods.
@@ -42,7 +58,7 @@ func within(view *v1alpha1.EvictionDecision, namespace string) bool {
 		}
 	}
 	view.Namespace = namespace
-	return own || len(s.Victims) > 0
+	return view, isFor || len(own) > 0
 }
 
 func decisionView(d *eviction.Decision) v1alpha1.EvictionDecision {

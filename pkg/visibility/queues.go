@@ -138,29 +138,34 @@ func jobReference(key model.JobKey, queue string) v1alpha1.JobReference {
 	return v1alpha1.JobReference{Kind: kind, Namespace: key.Namespace, Name: key.Name, Queue: queue}
 }
 
-// LocalQueues returns the queues that have jobs of a namespace, and those above them. What they are told of the queues does not depend on the
-// namespace.
+// LocalQueues returns the queues that have jobs of a namespace, and those above them; those of each namespace if it is empty. What they are told of
+// the queues does not depend on the namespace.
 func (v *Views) LocalQueues(namespace string) []v1alpha1.LocalQueueView {
 	queues := v.Queues()
 	byName := make(map[string]*v1alpha1.QueueView, len(queues))
 	for i := range queues {
 		byName[queues[i].Name] = &queues[i]
 	}
-	local := map[string]bool{}
+	type place struct{ namespace, queue string }
+	local := map[place]bool{}
 	jobs := v.Jobs()
 	for i := range jobs {
-		if jobs[i].Namespace != namespace || local[jobs[i].Status.Queue] {
+		in := jobs[i].Namespace
+		if namespace != "" && in != namespace || local[place{in, jobs[i].Status.Queue}] {
 			continue
 		}
 		for view := range upwards(byName, jobs[i].Status.Queue) {
-			local[view.Name] = true
+			local[place{in, view.Name}] = true
 		}
 	}
-	views := make([]v1alpha1.LocalQueueView, 0, len(local))
-	for _, name := range slices.Sorted(maps.Keys(local)) {
-		view := v1alpha1.LocalQueueView{ObjectMeta: byName[name].ObjectMeta, Status: byName[name].Status}
-		view.Namespace = namespace
-		if r := view.Status.ReservedFor; r != nil && r.Namespace != namespace {
+	places := slices.SortedFunc(maps.Keys(local), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.queue, b.queue))
+	})
+	views := make([]v1alpha1.LocalQueueView, 0, len(places))
+	for _, p := range places {
+		view := v1alpha1.LocalQueueView{ObjectMeta: byName[p.queue].ObjectMeta, Status: byName[p.queue].Status}
+		view.Namespace = p.namespace
+		if r := view.Status.ReservedFor; r != nil && r.Namespace != p.namespace {
 			view.Status.ReservedFor = nil
 		}
 		views = append(views, view)

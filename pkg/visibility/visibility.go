@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// Freshness is how old the views of jobs and queues may be. However many ask, they are made once in that time.
+	// Freshness is how old views may be. However many ask, they are made once in that time.
 	Freshness = time.Second
 	// idle is how often as long as it takes to make them nothing is made at least: they cost a twentieth of a core at most. Oldest is how old they
 	// may be all the same.
@@ -39,9 +39,11 @@ type Source struct {
 // Views makes views of what a source has. All its methods may be called at any time from anywhere. What they return is shared, and must never be
 // changed.
 type Views struct {
-	source Source
-	jobs   recent[[]v1alpha1.JobView]
-	queues recent[[]v1alpha1.QueueView]
+	source    Source
+	jobs      recent[[]v1alpha1.JobView]
+	queues    recent[[]v1alpha1.QueueView]
+	evictions recent[[]v1alpha1.EvictionDecision]
+	cluster   recent[*v1alpha1.ClusterView]
 }
 
 // New returns the views of a source.
@@ -50,11 +52,14 @@ func New(s Source) *Views { return &Views{source: s} }
 // Jobs returns all jobs, by namespace and name.
 func (v *Views) Jobs() []v1alpha1.JobView { return v.jobs.get(v.source.Clock, v.makeJobs) }
 
-// Now is the time by which views are made.
-func (v *Views) Now() time.Time { return v.source.Clock.Now() }
-
 // Queues returns all queues by name.
 func (v *Views) Queues() []v1alpha1.QueueView { return v.queues.get(v.source.Clock, v.makeQueues) }
+
+// Cluster returns the cluster, and the scheduler that leads.
+func (v *Views) Cluster() *v1alpha1.ClusterView { return v.cluster.get(v.source.Clock, v.makeCluster) }
+
+// Now is the time by which views are made.
+func (v *Views) Now() time.Time { return v.source.Clock.Now() }
 
 // recent is a value that is made again once it is too old. Who asks while it is being made waits for it.
 type recent[T any] struct {

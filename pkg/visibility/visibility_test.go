@@ -8,54 +8,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/caldera-scheduler/caldera/internal/testing/simulated"
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/sandbox"
-	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 	"github.com/caldera-scheduler/caldera/pkg/visibility"
-	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
-
-var begin = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-
-// settled is the scheduler on the objects of a text, after it has done all it can. Time stands still.
-func settled(t testing.TB, objects string) *sandbox.Sandbox {
-	t.Helper()
-	config, err := profile.Only.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := scenario.Read("test", []byte(objects))
-	if err != nil {
-		t.Fatal(err)
-	}
-	completed, err := scenario.Complete(read, begin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := sandbox.New(klog.NewContext(t.Context(), logr.Discard()), completed, sandbox.Options{Config: config, Now: begin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(box.Stop)
-	if err := box.Start(); err != nil {
-		t.Fatal(err)
-	}
-	box.Run()
-	if err := box.Settle(); err != nil {
-		t.Fatal(err)
-	}
-	return box
-}
 
 func cpus(list corev1.ResourceList) string { return list.Cpu().String() }
 
@@ -81,53 +47,53 @@ status: {allocatable: {cpu: '8', memory: 32Gi, pods: '110'}}
 ---
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
-metadata: {name: runs, namespace: ml, labels: {team: a}, creationTimestamp: '2026-01-01T09:00:00Z'}
+metadata: {name: runs, namespace: ml, labels: {team: a}, creationTimestamp: '2026-08-15T09:00:00Z'}
 spec: {minMember: 1, queue: narrow}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: runs-0, namespace: ml, annotations: {scheduling.k8s.io/group-name: runs}, creationTimestamp: '2026-01-01T09:00:00Z'}
+metadata: {name: runs-0, namespace: ml, annotations: {scheduling.k8s.io/group-name: runs}, creationTimestamp: '2026-08-15T09:00:00Z'}
 spec: {schedulerName: volcano, nodeName: n1, containers: [{name: c, image: i, resources: {requests: {cpu: '2'}}}]}
 status: {phase: Running}
 ---
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
-metadata: {name: late, namespace: ml, creationTimestamp: '2026-01-01T11:00:00Z'}
+metadata: {name: late, namespace: ml, creationTimestamp: '2026-08-15T11:00:00Z'}
 spec: {minMember: 1, queue: narrow}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: late-0, namespace: ml, annotations: {scheduling.k8s.io/group-name: late}, creationTimestamp: '2026-01-01T11:30:00Z'}
+metadata: {name: late-0, namespace: ml, annotations: {scheduling.k8s.io/group-name: late}, creationTimestamp: '2026-08-15T11:30:00Z'}
 spec: {schedulerName: volcano, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}
 ---
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
-metadata: {name: early, namespace: ml, creationTimestamp: '2026-01-01T10:00:00Z'}
+metadata: {name: early, namespace: ml, creationTimestamp: '2026-08-15T10:00:00Z'}
 spec: {minMember: 2, queue: narrow}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: early-0, namespace: ml, annotations: {scheduling.k8s.io/group-name: early}, creationTimestamp: '2026-01-01T10:00:00Z'}
+metadata: {name: early-0, namespace: ml, annotations: {scheduling.k8s.io/group-name: early}, creationTimestamp: '2026-08-15T10:00:00Z'}
 spec: {schedulerName: volcano, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}
 ---
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
-metadata: {name: big, namespace: web, creationTimestamp: '2026-01-01T10:00:00Z'}
+metadata: {name: big, namespace: web, creationTimestamp: '2026-08-15T10:00:00Z'}
 spec: {minMember: 1, queue: lab}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: big-0, namespace: web, annotations: {scheduling.k8s.io/group-name: big}, creationTimestamp: '2026-01-01T10:00:00Z'}
+metadata: {name: big-0, namespace: web, annotations: {scheduling.k8s.io/group-name: big}, creationTimestamp: '2026-08-15T10:00:00Z'}
 spec: {schedulerName: volcano, containers: [{name: c, image: i, resources: {requests: {cpu: '6'}}}]}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: late, namespace: ml, creationTimestamp: '2026-01-01T11:00:00Z'}
+metadata: {name: late, namespace: ml, creationTimestamp: '2026-08-15T11:00:00Z'}
 spec: {schedulerName: volcano, containers: [{name: c, image: i, resources: {requests: {cpu: '100m'}}}]}
 `
 
 func TestJobsSayWhyTheyWait(t *testing.T) {
-	views := viewsOf(settled(t, world))
+	views := viewsOf(simulated.Settled(t, world))
 	by := map[string]v1alpha1.JobView{}
 	var names []string
 	for _, j := range views.Jobs() {
@@ -141,10 +107,10 @@ func TestJobsSayWhyTheyWait(t *testing.T) {
 	want := v1alpha1.JobView{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ml", Name: "runs", UID: runs.UID, Labels: map[string]string{"team": "a"},
-			CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)),
+			CreationTimestamp: metav1.NewTime(time.Date(2026, 8, 15, 9, 0, 0, 0, time.UTC)),
 		},
 		Status: v1alpha1.JobViewStatus{
-			AsOf: metav1.NewTime(begin), Object: v1alpha1.ObjectReference{APIVersion: "scheduling.volcano.sh/v1beta1", Kind: "PodGroup", Name: "runs"},
+			AsOf: metav1.NewTime(simulated.Noon), Object: v1alpha1.ObjectReference{APIVersion: "scheduling.volcano.sh/v1beta1", Kind: "PodGroup", Name: "runs"},
 			Queue: "narrow", Phase: v1alpha1.JobRunning, MinMember: 1, Pods: v1alpha1.JobPods{Total: 1, Running: 1}, Held: runs.Status.Held,
 			Missing: corev1.ResourceList{},
 		},
@@ -163,9 +129,9 @@ func TestJobsSayWhyTheyWait(t *testing.T) {
 		phase  v1alpha1.JobPhase
 	}{
 		// It lacks a pod.
-		"ml/early": {begin.Add(-2 * time.Hour), v1alpha1.Position{InQueue: 1, OfQueue: 2}, model.NotEnoughTasks, false, v1alpha1.JobPending},
-		"ml/late":  {begin.Add(-30 * time.Minute), v1alpha1.Position{InQueue: 2, OfQueue: 2}, model.NotAdmitted, false, v1alpha1.JobPending},
-		"web/big":  {begin.Add(-2 * time.Hour), v1alpha1.Position{InQueue: 1, OfQueue: 1}, model.NotEnoughResources, true, v1alpha1.JobInqueue},
+		"ml/early": {simulated.Noon.Add(-2 * time.Hour), v1alpha1.Position{InQueue: 1, OfQueue: 2}, model.NotEnoughTasks, false, v1alpha1.JobPending},
+		"ml/late":  {simulated.Noon.Add(-30 * time.Minute), v1alpha1.Position{InQueue: 2, OfQueue: 2}, model.NotAdmitted, false, v1alpha1.JobPending},
+		"web/big":  {simulated.Noon.Add(-2 * time.Hour), v1alpha1.Position{InQueue: 1, OfQueue: 1}, model.NotEnoughResources, true, v1alpha1.JobInqueue},
 	} {
 		got := by[name].Status
 		if !got.Waiting || got.WaitingSince == nil || !got.WaitingSince.Time.Equal(want.since) || got.Phase != want.phase {
@@ -181,7 +147,7 @@ func TestJobsSayWhyTheyWait(t *testing.T) {
 }
 
 func TestQueuesCountWhatWaitsBelowThem(t *testing.T) {
-	views := viewsOf(settled(t, world))
+	views := viewsOf(simulated.Settled(t, world))
 	by := map[string]v1alpha1.QueueViewStatus{}
 	for _, q := range views.Queues() {
 		by[q.Name] = q.Status
@@ -191,7 +157,7 @@ func TestQueuesCountWhatWaitsBelowThem(t *testing.T) {
 		since   *metav1.Time
 		held    string
 	}{
-		"narrow": {2, new(metav1.NewTime(begin.Add(-2 * time.Hour))), "2"}, "lab": {1, new(metav1.NewTime(begin.Add(-2 * time.Hour))), "0"}, "idle": {0, nil, "0"},
+		"narrow": {2, new(metav1.NewTime(simulated.Noon.Add(-2 * time.Hour))), "2"}, "lab": {1, new(metav1.NewTime(simulated.Noon.Add(-2 * time.Hour))), "0"}, "idle": {0, nil, "0"},
 	} {
 		got, ok := by[name]
 		if held := cpus(got.Held); !ok || got.Waiting != want.waiting || !got.WaitingSince.Equal(want.since) || held != want.held {
@@ -207,26 +173,23 @@ func TestQueuesCountWhatWaitsBelowThem(t *testing.T) {
 }
 
 func TestANamespaceSeesItsQueuesOnly(t *testing.T) {
-	views := viewsOf(settled(t, world))
-	for namespace, want := range map[string][]string{"ml": {"default", "narrow"}, "web": {"lab"}, "none": nil} {
+	views := viewsOf(simulated.Settled(t, world))
+	for namespace, want := range map[string][]string{"ml": {"ml/default", "ml/narrow"}, "web": {"web/lab"}, "none": nil, "": {"ml/default", "ml/narrow", "web/lab"}} {
 		var got []string
 		for _, q := range views.LocalQueues(namespace) {
-			if q.Namespace != namespace {
-				t.Errorf("queue %s is shown in namespace %s, want %s", q.Name, q.Namespace, namespace)
-			}
 			if q.Name != "root" {
-				got = append(got, q.Name)
+				got = append(got, q.Namespace+"/"+q.Name)
 			}
 		}
 		if !cmp.Equal(want, got) {
-			t.Errorf("namespace %s sees %v, want %v", namespace, got, want)
+			t.Errorf("namespace %q sees %v, want %v", namespace, got, want)
 		}
 	}
 }
 
 // However many ask, the views of jobs are made once a second.
 func TestViewsAreMadeOnceASecond(t *testing.T) {
-	box := settled(t, world)
+	box := simulated.Settled(t, world)
 	views := viewsOf(box)
 	before := views.Jobs()
 	if err := box.API.Remove(memory.Pods, "ml", "late"); err != nil {
@@ -246,7 +209,7 @@ func TestViewsAreMadeOnceASecond(t *testing.T) {
 }
 
 func TestTheClusterIsSummedUp(t *testing.T) {
-	got := viewsOf(settled(t, world)).Cluster().Status
+	got := viewsOf(simulated.Settled(t, world)).Cluster().Status
 	want := []v1alpha1.ReasonCount{{Type: "NotAdmitted", Jobs: 1}, {Type: "NotEnoughResources", Jobs: 1}, {Type: "NotEnoughTasks", Jobs: 1}}
 	if got.Nodes != 1 || got.Waiting != 3 || got.Leader.Identity != "me" || !cmp.Equal(want, got.Reasons) {
 		t.Errorf("the cluster is %+v", got)
@@ -265,18 +228,18 @@ func ledger() *eviction.Ledger {
 			Job: job(namespace, "victims"), Queue: namespace, Node: "n1", Why: "lower priority",
 		}
 	}
-	d := l.Begin(begin, eviction.Decision{
+	d := l.Begin(simulated.Noon, eviction.Decision{
 		Action: eviction.Reclaim, Beneficiary: job("ml", "train"), Queue: "ml", Members: []eviction.Member{{Namespace: "ml", Name: "train-0", Node: "n1"}},
 		Victims: []*eviction.Victim{victim("ml", "a"), victim("web", "b"), victim("web", "c")}, Kept: []eviction.Kept{{Reason: "higher priority", Pods: 3}},
 	})
 	l.Sent(d.ID, "web/b")
-	l.Refused("web/b", "a budget forbids it", begin)
-	l.Begin(begin.Add(time.Minute), eviction.Decision{Action: eviction.Shuffle, Victims: []*eviction.Victim{victim("web", "d")}})
+	l.Refused("web/b", "a budget forbids it", simulated.Noon)
+	l.Begin(simulated.Noon.Add(time.Minute), eviction.Decision{Action: eviction.Shuffle, Victims: []*eviction.Victim{victim("web", "d")}})
 	return l
 }
 
 func TestANamespaceSeesItsOwnPodsInDecisions(t *testing.T) {
-	views := visibility.New(visibility.Source{Ledger: ledger()})
+	views := visibility.New(visibility.Source{Ledger: ledger(), Clock: clocktesting.NewFakePassiveClock(simulated.Noon)})
 	type seen struct {
 		Name, Namespace, Job, Problem string
 		Members, Pods, Others         int

@@ -111,7 +111,7 @@ func (a *Archive) Run(ctx context.Context) {
 func (a *Archive) write(ctx context.Context, written map[uint64]uint64) error {
 	volumes := map[uint64][]eviction.Decision{}
 	newest := map[uint64]uint64{}
-	for _, d := range a.Ledger.Decisions() {
+	for _, d := range a.Ledger.Latest(Volumes * Each) {
 		volume, edition := volumeOf(d.ID)
 		if known, ok := newest[volume]; !ok || edition == known {
 			newest[volume], volumes[volume] = edition, append(volumes[volume], d)

@@ -5,6 +5,7 @@ package eviction
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -326,11 +327,15 @@ func (l *Ledger) Cooldown(victimQueue, beneficiaryQueue string, now time.Time) t
 }
 
 // Decisions returns what is remembered, the newest first.
-func (l *Ledger) Decisions() []Decision {
+func (l *Ledger) Decisions() []Decision { return l.Latest(math.MaxInt) }
+
+// Latest returns the last n decisions of what is remembered, the newest first.
+func (l *Ledger) Latest(n int) []Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list := make([]Decision, 0, len(l.decisions))
-	for _, e := range slices.Backward(l.decisions) {
+	n = min(n, len(l.decisions))
+	list := make([]Decision, 0, n)
+	for _, e := range slices.Backward(l.decisions[len(l.decisions)-n:]) {
 		list = append(list, *e.clone())
 	}
 	return list

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
 	discoveryapply "k8s.io/client-go/applyconfigurations/discovery/v1"
 	"k8s.io/client-go/kubernetes"
@@ -47,8 +45,8 @@ const (
 type announcer struct {
 	core        kubernetes.Interface
 	aggregation aggregator.Interface
-	options     Options
-	address     net.IP
+	// The address of the options is known.
+	options Options
 	// authority is the certificate; empty if others take care of that.
 	authority []byte
 }
@@ -65,13 +63,7 @@ func newAnnouncer(o Options, authority []byte) (*announcer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building a client of APIServices: %w", err)
 	}
-	address := o.Address
-	if address == nil {
-		if address, err = utilnet.ChooseHostInterface(); err != nil {
-			return nil, fmt.Errorf("finding out where others reach this process: %w; set --visibility-advertise-address", err)
-		}
-	}
-	return &announcer{core: core, aggregation: aggregation, options: o, address: address, authority: authority}, nil
+	return &announcer{core: core, aggregation: aggregation, options: o, authority: authority}, nil
 }
 
 // run writes it down, and looks from time to time whether it still says so.
@@ -99,10 +91,10 @@ func (a *announcer) run(ctx context.Context) {
 // tellWhere has the EndpointSlice of the Service say where this process is, and nothing else.
 func (a *announcer) tellWhere(ctx context.Context) error {
 	family := discoveryv1.AddressTypeIPv4
-	if a.address.To4() == nil {
+	if a.options.Address.To4() == nil {
 		family = discoveryv1.AddressTypeIPv6
 	}
-	endpoint := discoveryapply.Endpoint().WithAddresses(a.address.String()).WithConditions(discoveryapply.EndpointConditions().WithReady(true))
+	endpoint := discoveryapply.Endpoint().WithAddresses(a.options.Address.String()).WithConditions(discoveryapply.EndpointConditions().WithReady(true))
 	if a.options.Pod != "" {
 		endpoint = endpoint.WithTargetRef(coreapply.ObjectReference().WithKind("Pod").WithNamespace(a.options.Namespace).WithName(a.options.Pod))
 	}

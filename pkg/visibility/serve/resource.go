@@ -75,7 +75,8 @@ func (s *storage) ShortNames() []string { return s.short }
 func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	for _, object := range s.all(s.views, request.NamespaceValue(ctx)) {
 		if m, err := meta.Accessor(object); err == nil && m.GetName() == name {
-			return object, nil
+			// Whoever encodes it writes its kind into it. In a list that happens to a copy.
+			return object.DeepCopyObject(), nil
 		}
 	}
 	return nil, apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource(s.name).GroupResource(), name)

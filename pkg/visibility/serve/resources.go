@@ -106,7 +106,7 @@ var resources = []*resource{
 		name: v1alpha1.ClusterViews, singular: "clusterview", kind: "ClusterView",
 		single: func() runtime.Object { return &v1alpha1.ClusterView{} }, list: func() runtime.Object { return &v1alpha1.ClusterViewList{} },
 		all: func(v *visibility.Views, _ string) []runtime.Object {
-			return []runtime.Object{new(v.Cluster())}
+			return []runtime.Object{v.Cluster()}
 		},
 		fields:  func(object runtime.Object) fields.Set { return named(&object.(*v1alpha1.ClusterView).ObjectMeta) },
 		columns: columns("Name", "Leader", "Nodes", "Waiting", "Left out"),

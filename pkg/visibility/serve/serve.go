@@ -5,11 +5,13 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -29,7 +31,7 @@ const ServiceName = "caldera-visibility"
 type Options struct {
 	// Port of the listener, from 1 to 65535.
 	Port int
-	// Address is where others reach this process. Nil: the first address of the machine that is not its loopback.
+	// Address is where others reach this process. Nil: that of the machine's way out, else its first that is not for itself.
 	Address net.IP
 	// Namespace is that of the Service.
 	Namespace string
@@ -64,6 +66,9 @@ func (o Options) serve(ctx context.Context, views *visibility.Views) error {
 	}
 	// The server closes it, too, once it serves.
 	defer listener.Close() //nolint:errcheck // it may be closed already
+	if o.Address, err = o.address(); err != nil {
+		return err
+	}
 	certificate, authority, err := o.certificate()
 	if err != nil {
 		return err
@@ -84,6 +89,25 @@ func (o Options) serve(ctx context.Context, views *visibility.Views) error {
 		return err
 	}
 	return server.PrepareRun().RunWithContext(ctx)
+}
+
+// address is where others reach this process: where it is told, else the address of the machine's way out, else the first one that others can use at
+// all. A machine may have no way out.
+func (o Options) address() (net.IP, error) {
+	if o.Address != nil {
+		return o.Address, nil
+	}
+	chosen, err := utilnet.ChooseHostInterface()
+	if err == nil {
+		return chosen, nil
+	}
+	addresses, listErr := net.InterfaceAddrs()
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			return n.IP, nil
+		}
+	}
+	return nil, fmt.Errorf("finding out where others reach this process: %w; set --visibility-advertise-address", errors.Join(err, listErr))
 }
 
 // lifetime is for how long a certificate is good that a process makes for itself. It makes a new one each time it starts.

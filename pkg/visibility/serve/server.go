@@ -27,10 +27,15 @@ type Asking struct {
 	Authorization  *options.DelegatingAuthorizationOptions
 }
 
+// mostInFlight is how many requests are answered at a time; who asks beyond that is told to try again. Writing a list of thousands of jobs takes a core
+// while it lasts, and scheduling needs it, too.
+const mostInFlight = 4
+
 // newServer builds a server on a listener. It reads from the cluster how requests are authenticated, and fails if it cannot.
 func newServer(views *visibility.Views, asking Asking, listener net.Listener, cert options.GeneratableKeyCert) (*genericserver.GenericAPIServer, error) {
 	c := genericserver.NewConfig(codecs)
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	c.MaxRequestsInFlight = mostInFlight
 	c.EnableIndex, c.EnableProfiling, c.EnableMetrics = false, false, false
 	namer := openapi.NewDefinitionNamer(scheme)
 	c.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(definitions.GetOpenAPIDefinitions, namer)
