@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
@@ -47,7 +46,9 @@ took from it are shown, with every victim and why other pods were kept.`,
   # What queue research lost or got, for a script
   kubectl caldera evictions -A --queue research -o json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), leader.Streams(cmd), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.With(cmd, func(ctx context.Context, client *leader.Client) error { return f.show(ctx, client, args) })
+		},
 	}
 	f.Add(cmd, true)
 	f.output.Add(cmd, "lists the victims")
@@ -55,8 +56,8 @@ took from it are shown, with every victim and why other pods were kept.`,
 	return cmd
 }
 
-// run asks the scheduler and writes what it says.
-func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams, args []string) error {
+// show asks the scheduler and writes what it says.
+func (f *flags) show(ctx context.Context, client *leader.Client, args []string) error {
 	namespace, err := f.Scope()
 	if err != nil {
 		return err
@@ -70,17 +71,12 @@ func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams, arg
 			namespace = keep.namespace
 		}
 	}
-	client, err := f.New(streams)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	list := &v1alpha1.EvictionDecisionList{}
 	if err := client.List(ctx, v1alpha1.EvictionDecisions, namespace, metav1.ListOptions{}, list); err != nil {
 		return err
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(d v1alpha1.EvictionDecision) bool { return !keep.matches(&d.Status) })
-	return f.output.Write(streams.Out, list, func(out io.Writer) error {
+	return f.output.Write(client.Streams.Out, list, func(out io.Writer) error {
 		return write(out, list.Items, keep.name != "" || f.output.Wide(), time.Now())
 	})
 }

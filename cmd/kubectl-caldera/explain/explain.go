@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
@@ -40,7 +39,7 @@ another namespace.`,
   kubectl caldera explain ml/train`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), leader.Streams(cmd), args[0])
+			return f.With(cmd, func(ctx context.Context, client *leader.Client) error { return f.show(ctx, client, args[0]) })
 		},
 	}
 	f.Add(cmd, false)
@@ -48,21 +47,16 @@ another namespace.`,
 	return cmd
 }
 
-func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams, arg string) error {
+func (f *flags) show(ctx context.Context, client *leader.Client, arg string) error {
 	namespace, name, err := f.Job(arg)
 	if err != nil {
 		return err
 	}
-	client, err := f.New(streams)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	job, err := find(ctx, client, namespace, name)
 	if err != nil {
 		return err
 	}
-	return f.output.Write(streams.Out, job, func(out io.Writer) error { return write(out, job) })
+	return f.output.Write(client.Streams.Out, job, func(out io.Writer) error { return write(out, job) })
 }
 
 // find reads a job by its name, or by the name of its object if that is not the same.

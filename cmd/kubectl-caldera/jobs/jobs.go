@@ -11,12 +11,10 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
@@ -27,8 +25,7 @@ type flags struct {
 	output             *leader.Output
 	queue, why, labels string
 	waiting            bool
-	watch              bool
-	every              time.Duration
+	watch              leader.Watch
 }
 
 // New returns the command.
@@ -51,7 +48,7 @@ queue in the order of their turns. "kubectl caldera explain JOB" says more of on
   # All that wait for room on nodes
   kubectl caldera jobs -A --why NotEnoughResources`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), leader.Streams(cmd)) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.With(cmd, f.show) },
 	}
 	f.Add(cmd, true)
 	f.output.Add(cmd, "shows what waits for what")
@@ -60,22 +57,17 @@ queue in the order of their turns. "kubectl caldera explain JOB" says more of on
 	set.StringVar(&f.why, "why", "", "Show only jobs that wait for this reason, like QueueFull.")
 	set.BoolVar(&f.waiting, "waiting", false, "Show only jobs that wait.")
 	set.StringVarP(&f.labels, "selector", "l", "", "Show only jobs with these labels, like app=train.")
-	leader.AddWatch(cmd, &f.watch, &f.every)
+	f.watch.Add(cmd)
 	return cmd
 }
 
-func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams) error {
+func (f *flags) show(ctx context.Context, client *leader.Client) error {
 	namespace, err := f.Scope()
 	if err != nil {
 		return err
 	}
-	client, err := f.New(streams)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	o := metav1.ListOptions{FieldSelector: f.fields(), LabelSelector: f.labels}
-	return leader.Repeat(ctx, f.watch, f.every, streams, func(out io.Writer) error {
+	return f.watch.Repeat(ctx, client.Streams.Out, func(out io.Writer) error {
 		list := &v1alpha1.JobViewList{}
 		if err := client.List(ctx, v1alpha1.JobViews, namespace, o, list); err != nil {
 			return err

@@ -4,6 +4,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -31,6 +33,9 @@ type forward struct {
 }
 
 func (f *forward) close() { f.once.Do(func() { close(f.stop) }) }
+
+// errAway: the pod that the scheduler led in takes no connection. Another one may lead soon.
+var errAway = errors.New("no connection")
 
 // goThere opens a port-forward to the scheduler that leads, and asks there from now on.
 func (c *Client) goThere(ctx context.Context) error {
@@ -57,7 +62,11 @@ func (c *Client) goThere(ctx context.Context) error {
 	}
 	local, err := c.open(ctx, client, config, pod, port)
 	if err != nil {
-		return fmt.Errorf("the API %s is not installed; forwarding a port to pod %s/%s: %w", v1alpha1.GroupName, namespace, pod, err)
+		err = fmt.Errorf("the API %s is not installed; forwarding a port to pod %s/%s: %w", v1alpha1.GroupName, namespace, pod, err)
+		if apierrors.IsForbidden(err) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errAway, err)
 	}
 	c.rest, err = restFor(there(config, slice, local))
 	return err
@@ -83,6 +92,19 @@ func there(config *rest.Config, slice *discoveryv1.EndpointSlice, port uint16) *
 	return c
 }
 
+// notes remembers why a connection could not be had: the forwarder returns the text of it only.
+type notes struct {
+	httpstream.Dialer
+	err error
+}
+
+// Dial implements httpstream.Dialer.
+func (n *notes) Dial(protocols ...string) (httpstream.Connection, string, error) {
+	connection, protocol, err := n.Dialer.Dial(protocols...)
+	n.err = err
+	return connection, protocol, err
+}
+
 // open opens the port-forward, and returns the port of this machine.
 func (c *Client) open(ctx context.Context, client kubernetes.Interface, config *rest.Config, pod string, port int32) (uint16, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(config)
@@ -94,8 +116,8 @@ func (c *Client) open(ctx context.Context, client kubernetes.Interface, config *
 	if tunnel, err := portforward.NewSPDYOverWebsocketDialer(url, config); err == nil {
 		dialer = portforward.NewFallbackDialer(tunnel, dialer, func(err error) bool { return err != nil })
 	}
-	f, ready := &forward{stop: make(chan struct{})}, make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, f.stop, ready, io.Discard, io.Discard)
+	f, ready, noted := &forward{stop: make(chan struct{})}, make(chan struct{}), &notes{Dialer: dialer}
+	forwarder, err := portforward.NewOnAddresses(noted, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, f.stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +126,7 @@ func (c *Client) open(ctx context.Context, client kubernetes.Interface, config *
 	select {
 	case <-ready:
 	case err := <-failed:
-		return 0, errors.Join(err, context.Cause(ctx))
+		return 0, errors.Join(cmp.Or(noted.err, err), context.Cause(ctx))
 	case <-ctx.Done():
 		f.close()
 		return 0, context.Cause(ctx)

@@ -74,22 +74,27 @@ func (f *Flags) Scope() (string, error) {
 
 // Client asks for views.
 type Client struct {
+	// Streams are those of the command.
+	Streams genericiooptions.IOStreams
 	flags   *Flags
-	streams genericiooptions.IOStreams
 	rest    rest.Interface
-	// forward is open if the API is not installed.
+	// direct: the API is not installed, so that the scheduler itself is asked. forward is how, once it has been found.
+	direct  bool
 	forward *forward
 }
 
-// New returns a client. Close is to be called in the end.
-func (f *Flags) New(streams genericiooptions.IOStreams) (*Client, error) {
+// With calls a function with a client. What the client has open is closed after that.
+func (f *Flags) With(cmd *cobra.Command, do func(context.Context, *Client) error) error {
 	config, err := f.ToRESTConfig()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &Client{flags: f, streams: streams}
-	c.rest, err = restFor(config)
-	return c, err
+	c := &Client{flags: f, Streams: Streams(cmd)}
+	if c.rest, err = restFor(config); err != nil {
+		return err
+	}
+	defer c.hangUp()
+	return do(cmd.Context(), c)
 }
 
 func restFor(config *rest.Config) (rest.Interface, error) {
@@ -99,10 +104,11 @@ func restFor(config *rest.Config) (rest.Interface, error) {
 	return rest.RESTClientFor(config)
 }
 
-// Close ends what the client has open.
-func (c *Client) Close() {
+// hangUp ends a port-forward, if one is open.
+func (c *Client) hangUp() {
 	if c.forward != nil {
 		c.forward.close()
+		c.forward = nil
 	}
 }
 
@@ -128,25 +134,17 @@ func (c *Client) ask(ctx context.Context, do func(context.Context) error) error 
 	told := false
 	for {
 		err := c.once(ctx, do)
-		switch {
-		case err != nil && notInstalled(err) && c.forward == nil:
-			if err := c.goThere(ctx); err != nil {
-				return err
-			}
-			continue
-		case err == nil || !passing(err):
+		if err != nil && notInstalled(err) && !c.direct {
+			c.direct = true
+			err = c.once(ctx, do)
+		}
+		if err == nil || !passing(err) {
 			return err
 		}
-		if c.forward != nil {
-			// Another one may lead by now.
-			c.forward.close()
-			c.forward = nil
-			if err := c.goThere(ctx); err != nil {
-				return err
-			}
-		}
+		// Another one may lead by now, in another pod.
+		c.hangUp()
 		if !told {
-			fmt.Fprintf(c.streams.ErrOut, "The scheduler that leads does not answer (%v); waiting for one for up to %s.\n", err, patience)
+			fmt.Fprintf(c.Streams.ErrOut, "The scheduler that leads does not answer (%v); waiting for one for up to %s.\n", err, patience)
 			told = true
 		}
 		select {
@@ -160,6 +158,11 @@ func (c *Client) ask(ctx context.Context, do func(context.Context) error) error 
 func (c *Client) once(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
+	if c.direct && c.forward == nil {
+		if err := c.goThere(ctx); err != nil {
+			return err
+		}
+	}
 	return do(ctx)
 }
 
@@ -170,6 +173,6 @@ func notInstalled(err error) bool {
 
 // passing reports whether an error may be over soon: the scheduler has gone, and another one is about to lead.
 func passing(err error) bool {
-	return apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+	return errors.Is(err, errAway) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || errors.Is(err, context.DeadlineExceeded)
 }

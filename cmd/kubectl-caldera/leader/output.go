@@ -31,10 +31,11 @@ type Output struct {
 	flags *genericclioptions.PrintFlags
 }
 
-// The formats that people read.
+// The formats that people read, and that of names. The latter's printer knows no lists.
 const (
 	table = ""
 	wide  = "wide"
+	names = "name"
 )
 
 // NewOutput returns kubectl's own formats, and tables.
@@ -63,7 +64,7 @@ func (o *Output) Write(out io.Writer, object runtime.Object, people func(io.Writ
 	if err != nil {
 		return err
 	}
-	if _, names := printer.(*printers.NamePrinter); names && meta.IsListType(object) {
+	if *o.flags.OutputFormat == names && meta.IsListType(object) {
 		return meta.EachListItem(object, func(item runtime.Object) error {
 			if err := named(item); err != nil {
 				return err

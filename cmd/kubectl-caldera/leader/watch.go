@@ -13,27 +13,32 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 // shortest is how often something is shown again at most. Views are made once a second.
 const shortest = time.Second
 
-// AddWatch adds the flags by which something is shown again and again.
-func AddWatch(cmd *cobra.Command, watch *bool, every *time.Duration) {
-	cmd.Flags().BoolVarP(watch, "watch", "w", false, "Show it again and again, until the command is interrupted.")
-	cmd.Flags().DurationVar(every, "every", 2*time.Second, "How often it is shown with --watch, at least 1s.")
+// Watch says whether and how often something is shown again.
+type Watch struct {
+	again bool
+	every time.Duration
+}
+
+// Add adds the flags to a command.
+func (w *Watch) Add(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&w.again, "watch", "w", false, "Show it again and again, until the command is interrupted.")
+	cmd.Flags().DurationVar(&w.every, "every", 2*time.Second, "How often it is shown with --watch, at least 1s.")
 }
 
 // Repeat shows something once, or again and again until the context ends. A terminal shows the latest only; elsewhere each follows the one before.
-func Repeat(ctx context.Context, watch bool, every time.Duration, streams genericiooptions.IOStreams, show func(io.Writer) error) error {
-	if !watch {
-		return show(streams.Out)
+func (w *Watch) Repeat(ctx context.Context, out io.Writer, show func(io.Writer) error) error {
+	if !w.again {
+		return show(out)
 	}
-	if every < shortest {
-		return fmt.Errorf("--every is %s: use %s or more", every, shortest)
+	if w.every < shortest {
+		return fmt.Errorf("--every is %s: use %s or more", w.every, shortest)
 	}
-	file, terminal := streams.Out.(*os.File)
+	file, terminal := out.(*os.File)
 	terminal = terminal && term.IsTerminal(int(file.Fd()))
 	for first := true; ; first = false {
 		var page bytes.Buffer
@@ -46,17 +51,17 @@ func Repeat(ctx context.Context, watch bool, every time.Duration, streams generi
 		switch {
 		case terminal:
 			// Home, and nothing below.
-			fmt.Fprint(streams.Out, "\x1b[H\x1b[2J")
+			fmt.Fprint(out, "\x1b[H\x1b[2J")
 		case !first:
-			fmt.Fprintln(streams.Out)
+			fmt.Fprintln(out)
 		}
-		if _, err := page.WriteTo(streams.Out); err != nil {
+		if _, err := page.WriteTo(out); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(every):
+		case <-time.After(w.every):
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
@@ -41,7 +40,7 @@ func NewQueue() *cobra.Command {
   kubectl caldera queue close research`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), leader.Streams(cmd), args[0])
+			return f.With(cmd, func(ctx context.Context, client *leader.Client) error { return f.show(ctx, client, args[0]) })
 		},
 	}
 	f.Add(cmd, false)
@@ -53,12 +52,7 @@ func NewQueue() *cobra.Command {
 	return cmd
 }
 
-func (f *one) run(ctx context.Context, streams genericiooptions.IOStreams, name string) error {
-	client, err := f.New(streams)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func (f *one) show(ctx context.Context, client *leader.Client, name string) error {
 	queue := &v1alpha1.QueueView{}
 	if err := client.Get(ctx, v1alpha1.QueueViews, "", name, queue); err != nil {
 		return err
@@ -68,7 +62,7 @@ func (f *one) run(ctx context.Context, streams genericiooptions.IOStreams, name 
 	if err := client.List(ctx, v1alpha1.JobViews, "", metav1.ListOptions{FieldSelector: selector}, waiting); err != nil {
 		return err
 	}
-	return f.output.Write(streams.Out, queue, func(out io.Writer) error {
+	return f.output.Write(client.Streams.Out, queue, func(out io.Writer) error {
 		if err := writeAll(out, []view{{queue.Name, &queue.Status}}); err != nil || len(waiting.Items) == 0 {
 			return err
 		}

@@ -8,14 +8,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
@@ -26,8 +24,7 @@ type flags struct {
 	*leader.Flags
 	output   *leader.Output
 	resource string
-	watch    bool
-	every    time.Duration
+	watch    leader.Watch
 }
 
 // New returns the command queues.
@@ -52,23 +49,18 @@ Who may not see all queues sees those that have jobs of the namespace.`,
   # For a script
   kubectl caldera queues -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), leader.Streams(cmd)) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.With(cmd, f.show) },
 	}
 	f.Add(cmd, true)
 	f.output.Add(cmd, "shows all resources")
 	cmd.Flags().StringVar(&f.resource, "resource", "", "The resource that is shown, like cpu or nvidia.com/gpu.")
-	leader.AddWatch(cmd, &f.watch, &f.every)
+	f.watch.Add(cmd)
 	return cmd
 }
 
-func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams) error {
-	client, err := f.New(streams)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	return leader.Repeat(ctx, f.watch, f.every, streams, func(out io.Writer) error {
-		list, views, err := f.read(ctx, client, streams)
+func (f *flags) show(ctx context.Context, client *leader.Client) error {
+	return f.watch.Repeat(ctx, client.Streams.Out, func(out io.Writer) error {
+		list, views, err := f.read(ctx, client)
 		if err != nil {
 			return err
 		}
@@ -83,7 +75,7 @@ func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams) err
 }
 
 // read reads all queues, or those of the namespace if the user may not read all and has not asked for them.
-func (f *flags) read(ctx context.Context, client *leader.Client, streams genericiooptions.IOStreams) (runtime.Object, []view, error) {
+func (f *flags) read(ctx context.Context, client *leader.Client) (runtime.Object, []view, error) {
 	all := &v1alpha1.QueueViewList{}
 	err := client.List(ctx, v1alpha1.QueueViews, "", metav1.ListOptions{}, all)
 	if err == nil {
@@ -104,7 +96,7 @@ func (f *flags) read(ctx context.Context, client *leader.Client, streams generic
 	if localErr := client.List(ctx, v1alpha1.LocalQueueViews, namespace, metav1.ListOptions{}, local); localErr != nil {
 		return nil, nil, localErr
 	}
-	fmt.Fprintf(streams.ErrOut, "You may not see all queues; these have jobs of namespace %s.\n", namespace)
+	fmt.Fprintf(client.Streams.ErrOut, "You may not see all queues; these have jobs of namespace %s.\n", namespace)
 	views := make([]view, len(local.Items))
 	for i := range local.Items {
 		views[i] = view{local.Items[i].Name, &local.Items[i].Status}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
@@ -29,24 +28,19 @@ func New() *cobra.Command {
 		Use:   "status",
 		Short: "Show which scheduler leads, what waits, and which queues are left out",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), leader.Streams(cmd)) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return f.With(cmd, f.show) },
 	}
 	f.Add(cmd, false)
 	f.output.Add(cmd, "is the same")
 	return cmd
 }
 
-func (f *flags) run(ctx context.Context, streams genericiooptions.IOStreams) error {
-	client, err := f.New(streams)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func (f *flags) show(ctx context.Context, client *leader.Client) error {
 	cluster := &v1alpha1.ClusterView{}
 	if err := client.Get(ctx, v1alpha1.ClusterViews, "", v1alpha1.ClusterName, cluster); err != nil {
 		return err
 	}
-	return f.output.Write(streams.Out, cluster, func(out io.Writer) error { return write(out, &cluster.Status) })
+	return f.output.Write(client.Streams.Out, cluster, func(out io.Writer) error { return write(out, &cluster.Status) })
 }
 
 func write(out io.Writer, s *v1alpha1.ClusterViewStatus) error {
