@@ -168,8 +168,11 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 	return app.Run(ctx, cc, sched)
 }
 
-// show has the scheduler's endpoints show what it does.
+// show has the scheduler's endpoints show what it does. Without a batch profile there is nothing to show.
 func show(c *core.Core, latencies bool) {
+	if c.Dispatcher == nil {
+		return
+	}
 	metrics.Register(c.Dispatcher.View())
 	metrics.RegisterStarts(c.State, c.Clock())
 	metrics.RegisterEvictions(c.Evictions.Ledger)

@@ -34,7 +34,7 @@ import (
 type viewFlags struct {
 	port              int
 	address           net.IP
-	namespace         string
+	namespace, pod    string
 	certFile, keyFile string
 }
 
@@ -48,6 +48,8 @@ func (f *viewFlags) add(set *pflag.FlagSet) {
 		"Default: the first address of the machine that is not its loopback.")
 	set.StringVar(&f.namespace, "visibility-namespace", "", "The namespace of the Service "+serve.ServiceName+
 		", and of the ConfigMaps of the ledger. Default: the pod's; without a pod, that of the scheduler's lease.")
+	set.StringVar(&f.pod, "visibility-pod", "", "The pod in which the scheduler runs: what kubectl caldera forwards a port to where the API is not installed. "+
+		"Default: in a pod, the name of the machine, which is the pod's unless the pod has the node's network.")
 	set.StringVar(&f.certFile, "visibility-tls-cert-file", "", "A certificate for that port, in PEM, which others renew and write into the APIService. "+
 		"Default: the scheduler makes one and writes it there.")
 	set.StringVar(&f.keyFile, "visibility-tls-private-key-file", "", "The key of --visibility-tls-cert-file, in PEM.")
@@ -69,7 +71,7 @@ func (f *viewFlags) serve(c *core.Core, opts *options.Options, cc *schedulerconf
 		return nil
 	}
 	o := serve.Options{
-		Port: f.port, Address: f.address, CertFile: f.certFile, KeyFile: f.keyFile, Kubeconfig: cc.KubeConfig, Asking: asking(opts, cc),
+		Port: f.port, Address: f.address, Pod: f.pod, CertFile: f.certFile, KeyFile: f.keyFile, Kubeconfig: cc.KubeConfig, Asking: asking(opts, cc),
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -77,7 +79,7 @@ func (f *viewFlags) serve(c *core.Core, opts *options.Options, cc *schedulerconf
 	}
 	inPod, err := os.ReadFile(namespaceFile)
 	if err == nil {
-		o.Pod = host
+		o.Pod = cmp.Or(f.pod, host)
 	}
 	o.Namespace = cmp.Or(f.namespace, strings.TrimSpace(string(inPod)), cc.ComponentConfig.LeaderElection.ResourceNamespace, metav1.NamespaceSystem)
 	leader := v1alpha1.Leader{

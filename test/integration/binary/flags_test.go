@@ -69,3 +69,21 @@ func TestUpstreamsOwnGangSchedulingIsRefusedAtTheStart(t *testing.T) {
 		t.Errorf("it does not say %q, but\n%s", want, out)
 	}
 }
+
+// TestAConfigurationWithoutOurPluginsIsKubeSchedulers: the program is then kube-scheduler, whatever flags of ours it has.
+func TestAConfigurationWithoutOurPluginsIsKubeSchedulers(t *testing.T) {
+	t.Parallel()
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=8,memory=32Gi"}})
+	args, err := schedulerprocess.ViewsArgs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, schedulerprocess.Options{
+		Kubeconfig: e.Kubeconfig, Args: append(args, "--volcano-metrics"),
+		Config: []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: volcano}]\n"),
+	})
+	gang := env.Gang{Name: "apart", Min: 2, Size: 9, CPU: "1"}
+	e.Create(t, gang)
+	// It knows of no gangs.
+	env.Eventually(t, time.Minute, e.AllBound(t, gang.Name, 8))
+}
