@@ -26,6 +26,7 @@ import (
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/queues"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/replay"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/snapshot"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/status"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/version"
 )
@@ -63,7 +64,7 @@ func newCommand() *cobra.Command {
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.AddCommand(
 		status.New(), queues.New(), queues.NewQueue(), jobs.New(), explain.New(), evictions.New(),
-		simulate.New(), replay.New(), convert.New(), convert.NewValidate(), version.New(),
+		simulate.New(), snapshot.New(), replay.New(), convert.New(), convert.NewValidate(), version.New(),
 	)
 	return root
 }

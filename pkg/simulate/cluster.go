@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/caldera-scheduler/caldera/pkg/simulate/change"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/sandbox"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
@@ -19,6 +20,8 @@ import (
 type cluster struct {
 	box     *sandbox.Sandbox
 	options Options
+	// silent: status is not written. Nothing is decided by it while a scheduler lives.
+	silent bool
 
 	initial Figures
 	// boundIn is the round in which each pod was bound.
@@ -48,29 +51,46 @@ func (c *cluster) start() error {
 	return nil
 }
 
-// pods returns all pods, by namespace and name.
-func (c *cluster) pods() ([]*corev1.Pod, error) {
-	list, err := c.box.API.List(memory.Pods, corev1.SchemeGroupVersion.WithKind("Pod"), "")
-	if err != nil {
-		return nil, fmt.Errorf("listing pods: %w", err)
+// pods returns all pods, by namespace and name. They are not to be changed.
+func (c *cluster) pods() []*corev1.Pod {
+	objects := c.box.API.Objects(memory.Pods)
+	pods := make([]*corev1.Pod, len(objects))
+	for i, o := range objects {
+		pods[i] = o.(*corev1.Pod)
 	}
-	items := list.(*corev1.PodList).Items
-	pods := make([]*corev1.Pod, len(items))
-	for i := range items {
-		pods[i] = &items[i]
-	}
-	return pods, nil
+	return pods
 }
 
 // nodes returns the names of all nodes, sorted.
-func (c *cluster) nodes() ([]string, error) {
-	list, err := c.box.API.List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
-	if err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
+func (c *cluster) nodes() []string {
 	names := []string{}
-	for i := range list.(*corev1.NodeList).Items {
-		names = append(names, list.(*corev1.NodeList).Items[i].Name)
+	for _, o := range c.box.API.Objects(corev1.SchemeGroupVersion.WithResource("nodes")) {
+		names = append(names, o.(*corev1.Node).Name)
 	}
-	return names, nil
+	return names
+}
+
+// objects are all objects. They are not to be changed.
+func (c *cluster) objects() []scenario.Object {
+	var objects []scenario.Object
+	for _, kind := range scenario.Kinds() {
+		for _, o := range c.box.API.Objects(scenario.ResourceOf(kind)) {
+			objects = append(objects, o.(scenario.Object))
+		}
+	}
+	return objects
+}
+
+// change makes the next step of the changes that are left, and returns those that are left then.
+func (c *cluster) change(left []change.Change) ([]change.Change, error) {
+	before := c.objects()
+	left = append(change.Steps(before, left[0]), left[1:]...)
+	after, err := change.Apply(before, left[0])
+	if err != nil {
+		return nil, err
+	}
+	if err := c.box.API.Alter(before, after); err != nil {
+		return nil, err
+	}
+	return left[1:], c.box.Deliver()
 }

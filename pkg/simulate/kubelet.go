@@ -17,15 +17,13 @@ import (
 // betweenRounds does what kubelets, and controllers if pods are to come back, do between two rounds. The dispatcher sees
 // all of it at once.
 func (c *cluster) betweenRounds() error {
-	pods, err := c.pods()
-	if err != nil {
-		return err
-	}
-	for _, p := range pods {
+	for _, p := range c.pods() {
+		var err error
 		switch {
 		case p.DeletionTimestamp != nil:
 			err = c.box.API.Remove(memory.Pods, p.Namespace, p.Name)
 		case starts(p):
+			p = p.DeepCopy()
 			scenario.Started(p, metav1.NewTime(c.box.Clock.Now()))
 			err = c.box.API.Update(memory.Pods, p, p.Namespace)
 		}
@@ -45,22 +43,15 @@ func (c *cluster) betweenRounds() error {
 func starts(p *corev1.Pod) bool { return p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending }
 
 // idle reports whether kubelets have nothing to do.
-func (c *cluster) idle() (bool, error) {
-	pods, err := c.pods()
-	return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil || starts(p) }), err
+func (c *cluster) idle() bool {
+	return !slices.ContainsFunc(c.pods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil || starts(p) })
 }
 
 // recreate brings back the pods that were evicted and are gone.
 func (c *cluster) recreate() error {
 	victims := c.box.API.Disruptions(c.recreated)
 	for _, victim := range victims {
-		p := victim.DeepCopy()
-		p.ObjectMeta = metav1.ObjectMeta{
-			Name: p.Name, GenerateName: p.GenerateName, Namespace: p.Namespace,
-			Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences,
-		}
-		p.Spec.NodeName = ""
-		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		p := scenario.Again(victim, metav1.NewTime(c.box.Clock.Now()))
 		if err := c.box.API.Create(memory.Pods, p, p.Namespace); err != nil {
 			return fmt.Errorf("creating evicted pod %s/%s again: %w", p.Namespace, p.Name, err)
 		}

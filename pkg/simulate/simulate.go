@@ -18,6 +18,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/change"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
@@ -33,6 +34,8 @@ type Options struct {
 	For time.Duration
 	// Recreate has a pod of the same name and spec come back for each that was evicted, as the youngest.
 	Recreate bool
+	// Changes are made when nothing more happens, one after the other, and each once nothing more happens after the one before.
+	Changes []change.Change
 	// Now is when the simulation begins.
 	Now time.Time
 	// Patience is how long (of real time) nothing at all may happen while something is still moving; 0: a minute. It
@@ -64,8 +67,14 @@ func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, er
 		return nil, err
 	}
 	result := &Result{Initial: c.initial}
+	left := o.Changes
 	passed := func() time.Duration { return c.box.Clock.Now().Sub(o.Now) }
-	for (!result.Settled || passed() < o.For) && (o.Rounds == 0 || result.Rounds < o.Rounds) {
+	for (!result.Settled || len(left) > 0 || passed() < o.For) && (o.Rounds == 0 || result.Rounds < o.Rounds) {
+		if result.Settled && len(left) > 0 {
+			if left, err = c.change(left); err != nil {
+				return nil, err
+			}
+		}
 		if result.Rounds >= mostRounds && passed() >= o.For {
 			return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", result.Rounds)
 		}
@@ -92,6 +101,5 @@ func (c *cluster) play(number int) (settled bool, err error) {
 	if c.options.Progress != nil {
 		c.options.Progress(round)
 	}
-	idle, err := c.idle()
-	return idle && round.Bound == 0 && round.Disrupted == 0, err
+	return c.idle() && round.Bound == 0 && round.Disrupted == 0, nil
 }

@@ -23,6 +23,9 @@ func (v *Views) makeCluster(now time.Time) *v1alpha1.ClusterView {
 			Allocatable: totals.Allocatable.List(), Held: totals.Used.List(), Evictions: v.evictionTotals(),
 		},
 	}
+	if v.source.Configuration != nil {
+		view.Status.Leader.Configuration = v.source.Configuration()
+	}
 	byReason := map[string]int32{}
 	for _, w := range v.source.Dispatch.Waiting() {
 		view.Status.Waiting++

@@ -23,7 +23,7 @@ func (v *Views) Evictions(namespace string) []v1alpha1.EvictionDecision {
 	}
 	var views []v1alpha1.EvictionDecision
 	for i := range all {
-		if view, any := within(all[i], namespace); any {
+		if view, concerns := within(all[i], namespace); concerns {
 			views = append(views, view)
 		}
 	}

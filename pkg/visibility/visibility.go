@@ -32,8 +32,10 @@ type Source struct {
 	Dispatch dispatch.View
 	Ledger   *eviction.Ledger
 	Clock    clock.PassiveClock
-	// Leader is the scheduler itself.
+	// Leader is the scheduler itself, without its configuration.
 	Leader v1alpha1.Leader
+	// Configuration returns what it schedules by now, in YAML.
+	Configuration func() string
 }
 
 // Views makes views of what a source has. All its methods may be called at any time from anywhere. What they return is shared, and must never be

@@ -16,11 +16,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/visibility/serve"
@@ -112,12 +112,12 @@ func (c *Client) open(ctx context.Context, client kubernetes.Interface, config *
 		return 0, err
 	}
 	url := client.CoreV1().RESTClient().Post().Namespace(c.flags.schedulerNamespace).Resource("pods").Name(pod).SubResource("portforward").URL()
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
-	if tunnel, err := portforward.NewSPDYOverWebsocketDialer(url, config); err == nil {
-		dialer = portforward.NewFallbackDialer(tunnel, dialer, func(err error) bool { return err != nil })
+	dialer := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	if tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, config); err == nil {
+		dialer = portforward.NewFallbackDialerForStreaming(tunnel, dialer, func(err error) bool { return err != nil })
 	}
 	f, ready, noted := &forward{stop: make(chan struct{})}, make(chan struct{}), &notes{Dialer: dialer}
-	forwarder, err := portforward.NewOnAddresses(noted, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, f.stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddressesForStreaming(noted, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, f.stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,8 @@
 package simulate
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +20,10 @@ import (
 	"k8s.io/klog/v2/textlogger"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/change"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/live"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/report"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
@@ -32,6 +37,9 @@ const stdin = "-"
 
 // flags are the command's flags.
 type flags struct {
+	*leader.Flags
+	live     bool
+	changes  changes
 	config   string
 	rounds   int
 	least    time.Duration
@@ -41,41 +49,72 @@ type flags struct {
 	verbose  int
 }
 
-// New returns the command.
-func New() *cobra.Command {
-	var f flags
-	cmd := &cobra.Command{
-		Use:   "simulate FILE|DIR",
-		Short: "Show what the scheduler would do with the objects in YAML files",
-		Long: `Show what the scheduler would do with the objects in YAML files.
+// long and examples are the help.
+const (
+	long = `Show what the scheduler would do with the objects of the cluster, or in YAML files.
 
-The real scheduler runs in this process, with its plugins and configuration, on the Nodes, Queues, PodGroups, Pods,
-PriorityClasses, PodDisruptionBudgets, ResourceQuotas and Namespaces of the files; no cluster is needed or touched.
-ReplicaSets, StatefulSets and Jobs are read for the gangs that they make of pods in the files; none is made for them.
+The real scheduler runs in this process, with its plugins and configuration, on the Nodes, Queues, PodGroups, Pods and whatever else
+scheduling looks at. With --live these are read from the cluster, and the configuration is that of the scheduler that leads there;
+nothing is written. Else they are in the files, and no cluster is needed.
+ReplicaSets, StatefulSets and Jobs are read for the gangs that they make of pods that there are; none is made for them.
 It prints which pods are bound where, which jobs wait and why, and the figures of the queues.
 
 FILE may hold many documents, and what "kubectl get -o yaml" writes; "-" is standard input. Of DIR all *.yaml files
 are read. What the objects leave out is filled in as a cluster would: pods are in namespace default and pending,
 PodGroups in queue default, queues open and of weight 1, priorities follow from PriorityClasses.
 
+--add, --drain and --set change the objects when nothing more happens. What happens then is compared with what happens without that. For a
+pod that is drained another one is created, unless it has no controller; then the pods leave one after the other. What is added is there at
+once. --set takes queue.NAME.{weight,priority,parent,reclaimable,state} and
+queue.NAME.{capability,deserved,guarantee}.RESOURCE; podgroup.[NAMESPACE/]NAME.{minMember,queue}; node.NAME.unschedulable,
+node.NAME.allocatable.RESOURCE and node.NAME.labels.KEY. Without a value an amount or a label is taken out.
+
 The simulation goes in rounds: the scheduler does all it can; then bound pods start to run and evicted pods are gone;
-then the next round begins. It ends when a round changes nothing and --for has passed, or after --rounds.`,
-		Example: `  # What would happen if this gang were submitted to an empty copy of my nodes?
+then the next round begins. It ends when a round changes nothing and --for has passed, or after --rounds.`
+	examples = `  # What would happen if a node were drained, or this gang were submitted?
+  kubectl caldera simulate --live --drain node-17
+  kubectl caldera simulate --live --add gang.yaml
+
+  # Would this limit let more jobs start?
+  kubectl caldera simulate --live --set queue.research.capability.nvidia.com/gpu=64
+
+  # What will happen on a copy of my nodes without anything else?
   kubectl get nodes -o yaml > nodes.yaml
   cat nodes.yaml gang.yaml | kubectl caldera simulate -
 
-  # The same with everything that runs today, under a Volcano configuration
-  kubectl get nodes,pods,podgroups,queues,priorityclasses -A -o yaml > cluster.yaml
+  # What would another configuration do with everything there is today?
+  kubectl caldera snapshot > cluster.yaml
   kubectl caldera simulate cluster.yaml --config volcano-scheduler.conf
 
   # Three rounds, evicted pods come back, for a script
-  kubectl caldera simulate scenario/ --rounds 3 --recreate -o json`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+  kubectl caldera simulate scenario/ --rounds 3 --recreate -o json`
+)
+
+// New returns the command.
+func New() *cobra.Command {
+	f := flags{Flags: leader.NewFlags()}
+	cmd := &cobra.Command{
+		Use:     "simulate FILE|DIR|--live",
+		Short:   "Show what the scheduler would do with the objects of the cluster, or in YAML files",
+		Long:    long,
+		Example: examples,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.live == (len(args) == 1):
+				return errors.New("simulate what? Name a file, a directory or - for standard input, or say --live")
+			case f.live:
+				return f.run(cmd, "")
+			}
+			return f.run(cmd, args[0])
+		},
 	}
+	f.Add(cmd, false)
 	set := cmd.Flags()
+	set.BoolVar(&f.live, "live", false, "Begin with the objects of the cluster, and schedule as its scheduler does unless --config is given.")
+	f.changes.addFlags(set)
 	set.StringVar(&f.config, "config", "", "KubeSchedulerConfiguration or volcano-scheduler.conf to schedule by. "+
-		"Default: "+volcanoConf+" in DIR, else what Caldera ships.")
+		"Default: what the cluster's scheduler goes by with --live, "+volcanoConf+" in DIR, else what Caldera ships.")
 	set.IntVar(&f.rounds, "rounds", 0, "Stop after so many rounds. Default: go on until a round changes nothing.")
 	set.DurationVar(&f.least, "for", 0, "Simulate at least so much time, like 5m. A round lasts five seconds at least.")
 	set.BoolVar(&f.recreate, "recreate", false, "Bring evicted pods back as new pods that wait, as their controllers would.")
@@ -100,29 +139,47 @@ func (f *flags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := read(cmd.InOrStdin(), path)
+	objects, err := f.read(cmd, path)
 	if err != nil {
 		return err
 	}
-	completed, err := scenario.Complete(objects, now)
+	namespace, err := f.Scope()
 	if err != nil {
 		return err
 	}
-	config, err := f.schedulerConfig(path)
+	complete, changes, err := f.changes.read(objects, now, namespace)
+	if err != nil {
+		return err
+	}
+	config, err := f.schedulerConfig(cmd, path)
 	if err != nil {
 		return err
 	}
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(f.verbose), textlogger.Output(cmd.ErrOrStderr())))
 	progress := newProgress(cmd.ErrOrStderr())
 	defer progress.clear()
-	result, err := simulate.Run(klog.NewContext(cmd.Context(), logger), completed, simulate.Options{
-		Config: config, Rounds: f.rounds, For: f.least, Recreate: f.recreate, Now: now, Progress: progress.show,
-	})
-	if err != nil {
-		return fmt.Errorf("simulating: %w", err)
+	run := func(changes []change.Change) (*simulate.Result, error) {
+		defer progress.clear()
+		result, err := simulate.Run(klog.NewContext(cmd.Context(), logger), complete, simulate.Options{
+			Config: config, Rounds: f.rounds, For: f.least, Recreate: f.recreate, Now: now, Progress: progress.show, Changes: changes,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("simulating: %w", err)
+		}
+		return result, nil
 	}
-	progress.clear()
-	return report.Write(cmd.OutOrStdout(), f.output, result)
+	before, err := run(nil)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return report.Write(cmd.OutOrStdout(), f.output, before)
+	}
+	after, err := run(changes)
+	if err != nil {
+		return err
+	}
+	return report.Compare(cmd.OutOrStdout(), f.output, report.Comparison{Without: before, With: after})
 }
 
 // begin is the time at which the simulation begins.
@@ -137,21 +194,35 @@ func (f *flags) begin() (time.Time, error) {
 	return t, nil
 }
 
-// read reads the objects of a file, a directory or standard input.
-func read(in io.Reader, path string) ([]scenario.Sourced, error) {
+// read reads the objects of the cluster, a file, a directory or standard input.
+func (f *flags) read(cmd *cobra.Command, path string) ([]scenario.Sourced, error) {
+	if f.live {
+		config, err := f.ToRESTConfig()
+		if err != nil {
+			return nil, err
+		}
+		return live.Read(cmd.Context(), config)
+	}
 	if path != stdin {
 		return scenario.Load(path)
 	}
-	data, err := io.ReadAll(in)
+	data, err := io.ReadAll(cmd.InOrStdin())
 	if err != nil {
 		return nil, fmt.Errorf("reading standard input: %w", err)
 	}
 	return scenario.Read("standard input", data)
 }
 
-// schedulerConfig reads the configuration: the one that was named, else the directory's, else the shipped one.
-func (f *flags) schedulerConfig(path string) (*schedulerconfig.KubeSchedulerConfiguration, error) {
+// schedulerConfig reads the configuration: the one that was named, else the cluster's, else the directory's, else the shipped one.
+func (f *flags) schedulerConfig(cmd *cobra.Command, path string) (config *schedulerconfig.KubeSchedulerConfiguration, err error) {
 	file := f.config
+	if file == "" && f.live {
+		err = f.With(cmd, func(ctx context.Context, client *leader.Client) error {
+			config, err = client.Configuration(ctx)
+			return err
+		})
+		return config, err
+	}
 	if file == "" {
 		file = filepath.Join(path, volcanoConf)
 		if _, err := os.Stat(file); path == stdin || err != nil {

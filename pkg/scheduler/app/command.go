@@ -144,15 +144,17 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 	}
 	show(shared, f.latencies)
 	Adapt(shared, sched)
+	inForce := newInForce(&cc.ComponentConfig)
 	if conf != nil {
 		profiles := switchable(sched)
 		cache.AdoptInitial(cc.ComponentConfig.Profiles, profiles)
 		reloader := &reload.Reloader{
 			PluginCache: cache, Core: shared, Profiles: profiles, File: conf.file, Content: conf.content, Translate: conf.again,
+			Applied: inForce.set,
 		}
 		go reloader.Run(ctx)
 	}
-	if err := f.views.serve(shared, opts, cc, sched); err != nil {
+	if err := f.views.serve(shared, opts, cc, sched, inForce.text); err != nil {
 		return err
 	}
 	if err := eventsBehindBinds(ctx, cc.KubeConfig, shared, sched); err != nil {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler"
+	componentconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/archive"
@@ -28,6 +30,7 @@ import (
 	caldera "github.com/caldera-scheduler/caldera/pkg/version"
 	"github.com/caldera-scheduler/caldera/pkg/visibility"
 	"github.com/caldera-scheduler/caldera/pkg/visibility/serve"
+	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
 // viewFlags say whether and where views of jobs, queues and evictions are served.
@@ -66,7 +69,7 @@ func (f *viewFlags) validate() error {
 }
 
 // serve has views served, and the ledger of evictions kept, once the scheduler leads.
-func (f *viewFlags) serve(c *core.Core, opts *options.Options, cc *schedulerconfig.CompletedConfig, sched *scheduler.Scheduler) error {
+func (f *viewFlags) serve(c *core.Core, opts *options.Options, cc *schedulerconfig.CompletedConfig, sched *scheduler.Scheduler, configuration func() string) error {
 	if f.port == 0 || c.Dispatcher == nil {
 		return nil
 	}
@@ -97,6 +100,7 @@ func (f *viewFlags) serve(c *core.Core, opts *options.Options, cc *schedulerconf
 		go kept.Run(ctx)
 		go serve.Run(ctx, visibility.New(visibility.Source{
 			State: c.State, Dispatch: c.Dispatcher.View(), Ledger: c.Evictions.Ledger, Clock: c.Clock(), Leader: leader,
+			Configuration: configuration,
 		}), o)
 	})
 	return nil
@@ -112,3 +116,24 @@ func asking(opts *options.Options, cc *schedulerconfig.CompletedConfig) serve.As
 	authentication.TolerateInClusterLookupFailure = false
 	return serve.Asking{Authentication: &authentication, Authorization: &authorization}
 }
+
+// inForce is the configuration that the scheduler goes by now, in YAML. It may be replaced at any time.
+type inForce struct{ now atomic.Pointer[string] }
+
+func newInForce(c *componentconfig.KubeSchedulerConfiguration) *inForce {
+	f := &inForce{}
+	f.set(c)
+	return f
+}
+
+// set writes a configuration down. It says what is wrong with it if it cannot be written.
+func (f *inForce) set(c *componentconfig.KubeSchedulerConfiguration) {
+	data, err := profile.Encode(c.DeepCopy())
+	text := string(data)
+	if err != nil {
+		text = "# " + err.Error() + "\n"
+	}
+	f.now.Store(&text)
+}
+
+func (f *inForce) text() string { return *f.now.Load() }

@@ -36,6 +36,9 @@ type Reloader struct {
 	// Translate makes a configuration of what is in the file. An error tells all that is wrong.
 	Translate func([]byte) (*schedulerconfig.KubeSchedulerConfiguration, error)
 
+	// Applied, if not nil, is told of each configuration that comes into force.
+	Applied func(*schedulerconfig.KubeSchedulerConfiguration)
+
 	// failed is the last error of reading the file; empty when it could be read.
 	failed string
 	// refused: what was last read of it is not in force.
@@ -99,6 +102,9 @@ func (r *Reloader) apply(ctx context.Context, content []byte) error {
 		return err
 	}
 	assembly.Use()
+	if r.Applied != nil {
+		r.Applied(c)
+	}
 	return nil
 }
 

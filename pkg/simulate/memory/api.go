@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
 // API holds the objects. It implements the tracker behind client-go's fake clientsets.
@@ -74,7 +76,7 @@ type change struct {
 
 // New returns an empty API. The clock stamps what is created.
 func New(c clock.PassiveClock) (*API, error) {
-	scheme, err := newScheme()
+	scheme, err := scenario.NewScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func (a *API) ResourceOf(o runtime.Object) (schema.GroupVersionResource, error) 
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("looking up the resource of a %T: %w", o, err)
 	}
-	return resourceOf(kinds[0]), nil
+	return scenario.ResourceOf(kinds[0]), nil
 }
 
 func (a *API) resource(gvr schema.GroupVersionResource) *resource {
@@ -152,6 +154,12 @@ func (a *API) Create(gvr schema.GroupVersionResource, obj runtime.Object, ns str
 	if _, ok := a.resource(gvr).objects[nameOf(o)]; ok {
 		return apierrors.NewAlreadyExists(gvr.GroupResource(), o.GetName())
 	}
+	a.introduce(gvr, o)
+	return nil
+}
+
+// introduce stores a new object, with what a server gives it. It is called with the lock held.
+func (a *API) introduce(gvr schema.GroupVersionResource, o object) {
 	if o.GetUID() == "" {
 		o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", a.created)))
 	}
@@ -159,7 +167,6 @@ func (a *API) Create(gvr schema.GroupVersionResource, obj runtime.Object, ns str
 		o.SetCreationTimestamp(metav1.NewTime(a.clock.Now()))
 	}
 	a.write(gvr, nil, o)
-	return nil
 }
 
 // Update implements testing.ObjectTracker. It fails for an object that is not the one stored under the name, or not in

@@ -4,46 +4,28 @@
 package memory
 
 import (
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	native "k8s.io/api/scheduling/v1beta1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/testing"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	coschedulingfake "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned/fake"
+	nodeinfo "volcano.sh/apis/pkg/apis/nodeinfo/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	topology "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 	volcanofake "volcano.sh/apis/pkg/client/clientset/versioned/fake"
 
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 )
-
-// newScheme returns the scheme of all kinds the API can hold.
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	err := errors.Join(kubescheme.AddToScheme(scheme), volcano.AddToScheme(scheme), coscheduling.AddToScheme(scheme), topology.AddToScheme(scheme))
-	if err != nil {
-		return nil, fmt.Errorf("building the scheme: %w", err)
-	}
-	return scheme, nil
-}
-
-func resourceOf(gvk schema.GroupVersionKind) schema.GroupVersionResource {
-	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
-	return gvr
-}
 
 // Kube returns a client of the API. The clients are client-go's fakes with nothing of their own behind them.
 func (a *API) Kube() kubernetes.Interface {
@@ -63,6 +45,7 @@ func (a *API) Groups() informer.Clients {
 			{GroupVersion: coscheduling.SchemeGroupVersion.String()},
 			{GroupVersion: native.SchemeGroupVersion.String()},
 			{GroupVersion: topology.SchemeGroupVersion.String()},
+			{GroupVersion: nodeinfo.SchemeGroupVersion.String()},
 		}}},
 		Volcano:      groups,
 		Coscheduling: coschedulingGroups,

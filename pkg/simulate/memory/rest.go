@@ -27,6 +27,8 @@ import (
 	"k8s.io/client-go/rest"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
 // Server answers the requests of real clientsets: what they send and get are the bytes that an API server would get and send, with its
@@ -195,7 +197,7 @@ func discover(info *request.RequestInfo) (runtime.Object, error) {
 // kind returns the kind of a resource.
 func (s *Server) kind(gvr schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	for gvk := range s.api.scheme.AllKnownTypes() {
-		if gvk.GroupVersion() == gvr.GroupVersion() && resourceOf(gvk) == gvr {
+		if gvk.GroupVersion() == gvr.GroupVersion() && scenario.ResourceOf(gvk) == gvr {
 			return gvk, nil
 		}
 	}

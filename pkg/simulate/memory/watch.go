@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
 // matcher is what a client asked to see.
@@ -164,7 +166,7 @@ func (a *API) begin(w *watcher, gvr schema.GroupVersionResource, since uint64) e
 func (w *watcher) bookmark(a *API, gvr schema.GroupVersionResource) error {
 	var mark object = &metav1.PartialObjectMetadata{}
 	for gvk := range a.scheme.AllKnownTypes() {
-		if gvk.GroupVersion() != gvr.GroupVersion() || resourceOf(gvk) != gvr {
+		if gvk.GroupVersion() != gvr.GroupVersion() || scenario.ResourceOf(gvk) != gvr {
 			continue
 		}
 		o, err := a.scheme.New(gvk)

@@ -178,3 +178,15 @@ func Started(p *corev1.Pod, since metav1.Time) {
 		}
 	}
 }
+
+// Again is a pod as its controller creates it again after it is gone: of the same name and spec, and without a node.
+func Again(gone *corev1.Pod, now metav1.Time) *corev1.Pod {
+	p := gone.DeepCopy()
+	p.ObjectMeta = metav1.ObjectMeta{
+		Name: p.Name, GenerateName: p.GenerateName, Namespace: p.Namespace, CreationTimestamp: now,
+		Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences,
+	}
+	p.Spec.NodeName = ""
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	return p
+}

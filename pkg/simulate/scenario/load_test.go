@@ -103,8 +103,8 @@ func TestMistakesAreReportedWithTheirPlace(t *testing.T) {
 			[]string{"f, document 1 (line 1): not an object"},
 		},
 		"an item of a list": {
-			"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n1}}\n- {apiVersion: v1, kind: Service, metadata: {name: s}}\n",
-			[]string{"f, document 1 (line 1), item 2: Service (v1) is not a kind"},
+			"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n1}}\n- {apiVersion: v1, kind: Secret, metadata: {name: s}}\n",
+			[]string{"f, document 1 (line 1), item 2: Secret (v1) is not a kind"},
 		},
 		"several mistakes at once": {
 			"apiVersion: v1\nkind: Secret\n---\n" + aNode + "---\napiVersion: v1\nkind: ConfigMap\n",

@@ -29,6 +29,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.EvictionMember{}.OpenAPIModelName():         schema_pkg_apis_visibility_v1alpha1_EvictionMember(ref),
 		v1alpha1.EvictionTotals{}.OpenAPIModelName():         schema_pkg_apis_visibility_v1alpha1_EvictionTotals(ref),
 		v1alpha1.EvictionVictim{}.OpenAPIModelName():         schema_pkg_apis_visibility_v1alpha1_EvictionVictim(ref),
+		v1alpha1.Explanation{}.OpenAPIModelName():            schema_pkg_apis_visibility_v1alpha1_Explanation(ref),
 		v1alpha1.JobPods{}.OpenAPIModelName():                schema_pkg_apis_visibility_v1alpha1_JobPods(ref),
 		v1alpha1.JobReference{}.OpenAPIModelName():           schema_pkg_apis_visibility_v1alpha1_JobReference(ref),
 		v1alpha1.JobView{}.OpenAPIModelName():                schema_pkg_apis_visibility_v1alpha1_JobView(ref),
@@ -47,6 +48,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.QueueViewStatus{}.OpenAPIModelName():        schema_pkg_apis_visibility_v1alpha1_QueueViewStatus(ref),
 		v1alpha1.Reason{}.OpenAPIModelName():                 schema_pkg_apis_visibility_v1alpha1_Reason(ref),
 		v1alpha1.ReasonCount{}.OpenAPIModelName():            schema_pkg_apis_visibility_v1alpha1_ReasonCount(ref),
+		v1alpha1.Remedy{}.OpenAPIModelName():                 schema_pkg_apis_visibility_v1alpha1_Remedy(ref),
 		resource.Quantity{}.OpenAPIModelName():               schema_apimachinery_pkg_api_resource_Quantity(ref),
 		v1.APIGroup{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -783,6 +785,60 @@ func schema_pkg_apis_visibility_v1alpha1_EvictionVictim(ref common.ReferenceCall
 	}
 }
 
+func schema_pkg_apis_visibility_v1alpha1_Explanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Explanation is what would have a job start, as the scheduler planned it in memory.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"starts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "It starts without any change.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"impossible": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why no number of nodes like those that there are would help.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"remedies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Changes, each of which has it start, and with one step less of which it waits.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Remedy{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"incomplete": {
+						SchemaProps: spec.SchemaProps{
+							Description: "There was no time to try everything.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Remedy{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_visibility_v1alpha1_JobPods(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1113,12 +1169,18 @@ func schema_pkg_apis_visibility_v1alpha1_JobViewStatus(ref common.ReferenceCallb
 							Format:      "int32",
 						},
 					},
+					"explanation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What would have it start. The scheduler leaves it empty: \"kubectl caldera explain\" finds it out.",
+							Ref:         ref(v1alpha1.Explanation{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"asOf", "object", "queue", "priority", "phase", "waiting", "minMember", "pods"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.JobPods{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.Position{}.OpenAPIModelName(), v1alpha1.Reason{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.Explanation{}.OpenAPIModelName(), v1alpha1.JobPods{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.Position{}.OpenAPIModelName(), v1alpha1.Reason{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1206,6 +1268,13 @@ func schema_pkg_apis_visibility_v1alpha1_Leader(ref common.ReferenceCallback) co
 									},
 								},
 							},
+						},
+					},
+					"configuration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What it schedules by now, a KubeSchedulerConfiguration in YAML. It has what a volcano-scheduler.conf comes to.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},
@@ -1775,6 +1844,36 @@ func schema_pkg_apis_visibility_v1alpha1_ReasonCount(ref common.ReferenceCallbac
 					},
 				},
 				Required: []string{"type", "jobs"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_visibility_v1alpha1_Remedy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Remedy is a change that has a job start.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What is changed: nodes, queue, jobs or itself.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"text": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The change, as part of a sentence.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "text"},
 			},
 		},
 	}

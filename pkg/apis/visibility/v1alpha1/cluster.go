@@ -75,6 +75,9 @@ type Leader struct {
 	// The names by which pods ask for it.
 	// +listType=atomic
 	Profiles []string `json:"profiles"`
+	// What it schedules by now, a KubeSchedulerConfiguration in YAML. It has what a volcano-scheduler.conf comes to.
+	// +optional
+	Configuration string `json:"configuration,omitempty"`
 }
 
 // ReasonCount is how many jobs wait for one reason.

@@ -87,6 +87,34 @@ type JobViewStatus struct {
 	// How many turns found no room for it.
 	// +optional
 	Refused int32 `json:"refused,omitempty"`
+	// What would have it start. The scheduler leaves it empty: "kubectl caldera explain" finds it out.
+	// +optional
+	Explanation *Explanation `json:"explanation,omitempty"`
+}
+
+// Explanation is what would have a job start, as the scheduler planned it in memory.
+type Explanation struct {
+	// It starts without any change.
+	// +optional
+	Starts bool `json:"starts,omitempty"`
+	// Why no number of nodes like those that there are would help.
+	// +optional
+	Impossible string `json:"impossible,omitempty"`
+	// Changes, each of which has it start, and with one step less of which it waits.
+	// +optional
+	// +listType=atomic
+	Remedies []Remedy `json:"remedies,omitempty"`
+	// There was no time to try everything.
+	// +optional
+	Incomplete bool `json:"incomplete,omitempty"`
+}
+
+// Remedy is a change that has a job start.
+type Remedy struct {
+	// What is changed: nodes, queue, jobs or itself.
+	Kind string `json:"kind"`
+	// The change, as part of a sentence.
+	Text string `json:"text"`
 }
 
 // ObjectReference names an object in the namespace of what refers to it.

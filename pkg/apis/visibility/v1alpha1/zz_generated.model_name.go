@@ -54,6 +54,11 @@ func (in EvictionVictim) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Explanation) OpenAPIModelName() string {
+	return "dev.caldera.visibility.v1alpha1.Explanation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in JobPods) OpenAPIModelName() string {
 	return "dev.caldera.visibility.v1alpha1.JobPods"
 }
@@ -141,4 +146,9 @@ func (in Reason) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReasonCount) OpenAPIModelName() string {
 	return "dev.caldera.visibility.v1alpha1.ReasonCount"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Remedy) OpenAPIModelName() string {
+	return "dev.caldera.visibility.v1alpha1.Remedy"
 }
