@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,11 +19,14 @@ import (
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/remedy"
 )
 
 type flags struct {
 	*leader.Flags
 	output *leader.Output
+	whatIf bool
+	budget time.Duration
 }
 
 // New returns the command.
@@ -30,8 +34,13 @@ func New() *cobra.Command {
 	f := flags{Flags: leader.NewFlags(), output: leader.NewOutput()}
 	cmd := &cobra.Command{
 		Use:   "explain JOB",
-		Short: "Show why a job waits, and who goes before it",
-		Long: `Show why a job waits, and who goes before it.
+		Short: "Show why a job waits, what would have it start, and who goes before it",
+		Long: `Show why a job waits, what would have it start, and who goes before it.
+
+What would have it start is found out in this process: the objects of the cluster are read, and the real scheduler plans on them in memory,
+after one change and another. Whatever is told was seen: the job starts with it, and with one step less it does not. Everything else that
+waits is planned, too, so that a node that is added may be taken by another job. This takes the right to read nodes, pods and queues of the
+whole cluster; without it, the rest is shown.
 
 JOB is the name of a PodGroup, of a controller that makes a gang of its pods, or of a pod without either. NAMESPACE/NAME names one of
 another namespace.`,
@@ -44,6 +53,8 @@ another namespace.`,
 	}
 	f.Add(cmd, false)
 	f.output.Add(cmd, "is the same")
+	cmd.Flags().BoolVar(&f.whatIf, "what-if", true, "Find out what would have it start.")
+	cmd.Flags().DurationVar(&f.budget, "budget", remedy.DefaultBudget, "For how long changes are tried.")
 	return cmd
 }
 
@@ -55,6 +66,11 @@ func (f *flags) show(ctx context.Context, client *leader.Client, arg string) err
 	job, err := find(ctx, client, namespace, name)
 	if err != nil {
 		return err
+	}
+	if f.whatIf && job.Status.Waiting {
+		if job.Status.Explanation, err = f.explain(ctx, client, job); err != nil {
+			fmt.Fprintf(client.Streams.ErrOut, "What would have it start is not known: %v\n", err)
+		}
 	}
 	return f.output.Write(client.Streams.Out, job, func(out io.Writer) error { return write(out, job) })
 }
@@ -105,7 +121,10 @@ func write(out io.Writer, job *v1alpha1.JobView) error {
 	if s.Refused > 0 {
 		rows = append(rows, []string{"TURNS", fmt.Sprintf("%d that found no room", s.Refused)})
 	}
-	return leader.Columns(out, "", rows)
+	if err := leader.Columns(out, "", rows); err != nil || s.Explanation == nil {
+		return err
+	}
+	return writeExplanation(out, s.Explanation)
 }
 
 func headline(s *v1alpha1.JobViewStatus) string {

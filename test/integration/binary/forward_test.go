@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
@@ -72,13 +73,19 @@ func newKubelet(t *testing.T, e *env.Env, pods map[string]string) {
 		t.Fatal(err)
 	}
 	nodes := e.Kube.CoreV1().Nodes()
-	node, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control"}, Spec: corev1.NodeSpec{Unschedulable: true}}, metav1.CreateOptions{})
-	if err != nil {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	if _, err := nodes.Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: host}}
-	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
-	if _, err := nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+	// The simulated kubelet writes the whole status once.
+	env.Eventually(t, time.Minute, func() string {
+		if node, err := nodes.Get(t.Context(), node.Name, metav1.GetOptions{}); err != nil || len(node.Status.Conditions) == 0 {
+			return fmt.Sprintf("the node has no conditions: %v", err)
+		}
+		return ""
+	})
+	status := fmt.Appendf(nil, `{"status":{"addresses":[{"type":"InternalIP","address":%q}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, host, number)
+	if _, err := nodes.Patch(t.Context(), node.Name, types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 	for name := range pods {
@@ -86,11 +93,7 @@ func newKubelet(t *testing.T, e *env.Env, pods map[string]string) {
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "scheduler", Image: "none"}}},
 		}
-		if pod, err = e.Kube.CoreV1().Pods(systemNamespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		pod.Status.Phase = corev1.PodRunning
-		if _, err := e.Kube.CoreV1().Pods(systemNamespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		if _, err = e.Kube.CoreV1().Pods(systemNamespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,10 +124,6 @@ func TestWithoutTheAPIThePodIsAsked(t *testing.T) {
 	operator := user(t, e, "operator")
 	bind(t, e, "operator", "caldera-operator", true)
 	asked := []string{"-A", "--kubeconfig", operator}
-	if _, _, err := command(t.Context(), status.New(), "--kubeconfig", operator, "--scheduler-namespace", "elsewhere"); err == nil ||
-		!strings.Contains(err.Error(), "no scheduler in namespace elsewhere says that it serves views") {
-		t.Errorf("in a namespace without a scheduler: %v", err)
-	}
 	env.Eventually(t, time.Minute, func() string {
 		if leadersEndpoints(t, e) == "" {
 			return "no scheduler leads"
@@ -135,6 +134,13 @@ func TestWithoutTheAPIThePodIsAsked(t *testing.T) {
 		t.Errorf("who may not forward ports is told %v", err)
 	}
 	bind(t, e, "operator", "cluster-admin", true)
+	env.Eventually(t, time.Minute, func() string {
+		_, _, err := command(t.Context(), status.New(), "--kubeconfig", operator, "--scheduler-namespace", "elsewhere")
+		if err == nil || !strings.Contains(err.Error(), "no scheduler in namespace elsewhere says that it serves views") {
+			return fmt.Sprintf("in a namespace without a scheduler: %v", err)
+		}
+		return ""
+	})
 	env.Eventually(t, time.Minute, func() string {
 		out, said, err := command(t.Context(), jobs.New(), asked...)
 		if err != nil || !strings.Contains(out, "NotEnoughResources") {

@@ -1,0 +1,360 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package remedy finds out what would have a job start that waits. It changes one thing of the cluster at a time and has the scheduler plan again, with
+// its own plugins and everything else that waits, in memory. What it says was seen: with the change the job starts, and with a little less it does not.
+package remedy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/plugins"
+	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/simulate"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/change"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
+)
+
+// Kind is what would be changed.
+type Kind string
+
+// The kinds of remedies, in the order in which they are looked for and told.
+const (
+	// OfNodes: nodes are added, or opened for the job.
+	OfNodes Kind = "nodes"
+	// OfQueue: the queue, or one above it, is opened or may hold more.
+	OfQueue Kind = "queue"
+	// OfJobs: another job ends.
+	OfJobs Kind = "jobs"
+	// OfItself: the job asks for something else.
+	OfItself Kind = "itself"
+)
+
+// Remedy is a change after which the job starts.
+type Remedy struct {
+	Kind Kind
+	// Text says what is changed, as part of a sentence.
+	Text string
+	// Changes are that, after those of First. With Less instead, which is one step less of the same, the job still waits; Less is empty where that is
+	// nothing at all.
+	First, Changes, Less []change.Change
+}
+
+// Result is what was found out about a job.
+type Result struct {
+	// Starts: the job starts without any change.
+	Starts bool
+	// Reason is why it waits without any.
+	Reason model.Reason
+	// Remedies are what would have it start, at most Options.Most.
+	Remedies []Remedy
+	// Impossible says why no number of nodes like those that there are would help; empty where some would, or where that is not known.
+	Impossible string
+	// Trials is how often the scheduler planned. Cut: time was up before everything was tried.
+	Trials int
+	Cut    bool
+}
+
+// Options say how remedies are looked for.
+type Options struct {
+	// Config is the scheduler's configuration with defaults.
+	Config *schedulerconfig.KubeSchedulerConfiguration
+	// Extensions are the plugins and policies that the scheduler has besides its own.
+	Extensions plugins.Extensions
+	// Now is the time in the cluster.
+	Now time.Time
+	// Budget is for how long new trials are begun; 0: DefaultBudget.
+	Budget time.Duration
+	// Most is how many remedies are looked for; 0: DefaultMost.
+	Most int
+}
+
+// The defaults of Options.
+const (
+	DefaultBudget = 4 * time.Second
+	DefaultMost   = 5
+)
+
+// Find looks for remedies of the job for which is returns true. The objects are those of scenario.Complete, and are not changed.
+func Find(ctx context.Context, objects []scenario.Object, is func(model.JobKey) bool, o Options) (*Result, error) {
+	if o.Budget == 0 {
+		o.Budget = DefaultBudget
+	}
+	if o.Most == 0 {
+		o.Most = DefaultMost
+	}
+	budget, stop := context.WithTimeout(ctx, o.Budget)
+	defer stop()
+	s := &search{objects: objects, options: o, time: budget, result: &Result{}}
+	s.trials = simulate.NewTrials(ctx, simulate.Options{Config: o.Config, Extensions: o.Extensions, Now: o.Now})
+	defer s.trials.Stop()
+	if err := s.look(is); err != nil || s.result.Starts {
+		return s.result, err
+	}
+	return s.result, s.find()
+}
+
+// find looks for single changes that help. Where there is none, it looks for one more after those without which nothing can help: first what the job
+// lacks whatever else is changed, then pods that fit on some node.
+func (s *search) find() error {
+	impossible := ""
+	for _, first := range []func() step{func() step { return step{} }, s.needed, s.fitting} {
+		if len(s.result.Remedies) > 0 || s.result.Cut {
+			break
+		}
+		if err := s.after(first()); err != nil {
+			return err
+		}
+		impossible = cmp.Or(impossible, s.result.Impossible)
+	}
+	s.result.Impossible = impossible
+	return nil
+}
+
+// after looks for changes that help after others, which come first.
+func (s *search) after(first step) error {
+	if len(first.changes) > 0 {
+		objects, err := change.Apply(s.objects, first.changes...)
+		if err != nil {
+			return err
+		}
+		s.first = s.first.then(first.parts())
+		sight, err := s.trials.Rest(objects)
+		if err != nil {
+			return err
+		}
+		s.result.Trials++
+		if s.started(sight.Job(s.job.Key)) {
+			s.result.Remedies = append(s.result.Remedies, Remedy{Kind: first.kind, Text: s.first.text, Changes: s.first.changes})
+			return nil
+		}
+		s.see(sight, s.job.Key)
+	}
+	if err := s.each(); err != nil || len(s.result.Remedies) > 0 || !s.limited() {
+		return err
+	}
+	s.limits = true
+	err := s.each()
+	s.limits = false
+	return err
+}
+
+// each looks for remedies of each kind.
+func (s *search) each() error {
+	for _, find := range []func() error{s.nodes, s.inQueues, s.others, s.itself} {
+		if err := find(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// search is a search for remedies.
+type search struct {
+	objects []scenario.Object
+	options Options
+	// time is over when no new trial is to begin.
+	time   context.Context
+	trials *simulate.Trials
+	result *Result
+	// job is how the job waits without any change, all are the jobs that there are then, and chain is its queue with those above it.
+	job   *model.Job
+	all   map[model.JobKey]*model.Job
+	chain []dispatch.QueueFigures
+	// first is what was changed before, so that the objects are those after it.
+	first step
+	// limits: those of the queues are changed, too, by as little as will do.
+	limits bool
+}
+
+// step is some changes, and what they are in words.
+type step struct {
+	kind    Kind
+	text    string
+	changes []change.Change
+}
+
+func (b step) parts() (string, []change.Change) { return b.text, b.changes }
+
+// then is a step and what follows it.
+func (b step) then(text string, changes []change.Change) step {
+	if len(changes) == 0 {
+		return b
+	}
+	if len(b.changes) > 0 {
+		text = b.text + ", and " + text
+	}
+	return step{b.kind, text, slices.Concat(b.changes, changes)}
+}
+
+// look has the scheduler plan without any change.
+func (s *search) look(is func(model.JobKey) bool) error {
+	sight, err := s.trials.Rest(s.objects)
+	if err != nil {
+		return err
+	}
+	s.result.Trials++
+	for key := range sight.Jobs() {
+		if is(key) {
+			s.see(sight, key)
+		}
+	}
+	if s.job == nil {
+		return errors.New("there is no such job")
+	}
+	s.result.Reason = sight.Reason(s.job.Key)
+	s.result.Starts = s.result.Reason == (model.Reason{}) && s.job.Whole()
+	return nil
+}
+
+// see notes how things are at rest.
+func (s *search) see(sight *simulate.Sight, job model.JobKey) {
+	// Who explains what would be goes by how things are when nothing more happens.
+	s.objects, s.all = sight.Objects(), sight.Jobs()
+	s.job, s.chain = s.all[job], chain(sight.Queues(), s.all[job].Queue)
+}
+
+// helps reports whether the job starts after some changes.
+func (s *search) helps(changes []change.Change) (bool, error) {
+	objects, err := change.Apply(s.objects, changes...)
+	if err != nil {
+		return false, err
+	}
+	s.result.Trials++
+	started := func(sight *simulate.Sight) bool { return s.started(sight.Job(s.job.Key)) }
+	sight, err := s.trials.Play(objects, started)
+	if err != nil || !started(sight) {
+		return false, err
+	}
+	all := change.Together(changes)
+	if len(change.Steps(s.objects, all)) == 1 {
+		return true, nil
+	}
+	// Not all of it happens at once, and others may use what becomes free first.
+	s.result.Trials++
+	sight, err = s.trials.PlaySteps(all, nil)
+	if err != nil {
+		return false, err
+	}
+	return started(sight), nil
+}
+
+// started reports whether a job has started that has not without changes; one that had its minimum has got more pods.
+func (s *search) started(job *model.Job) bool {
+	if job == nil {
+		return false
+	}
+	if s.job.Whole() {
+		return job.Placed() > s.job.Placed()
+	}
+	return job.Whole()
+}
+
+// enough reports whether there is no time for another trial, or there are remedies enough.
+func (s *search) enough() bool {
+	if s.time.Err() != nil {
+		s.result.Cut = true
+	}
+	return s.result.Cut || len(s.result.Remedies) >= s.options.Most
+}
+
+// measure is a change of any size.
+type measure struct {
+	kind Kind
+	// most is the largest size, 1 or more; guess is what is tried first, 0 for the smallest.
+	most, guess int
+	// of is the change of a size from 1, and what it is in words.
+	of func(size int) (text string, changes []change.Change)
+}
+
+// try looks for the smallest size with which a measure helps, and notes it. It reports whether there is one.
+func (s *search) try(m measure) (found bool, err error) {
+	if !s.limits {
+		size, err := s.smallest(step{}, m)
+		if err != nil || size == 0 {
+			return false, err
+		}
+		less := step{}
+		if size > 1 {
+			less = less.then(m.of(size - 1))
+		}
+		s.note(m.kind, step{}.then(m.of(size)), less)
+		return true, nil
+	}
+	size, err := s.smallest(step{}.then(s.larger(s.widest())), m)
+	if err != nil || size == 0 {
+		return false, err
+	}
+	with := step{}.then(m.of(size))
+	wide, err := s.smallest(with, measure{most: s.widest(), guess: s.least(), of: s.larger})
+	if err != nil || wide == 0 {
+		return false, err
+	}
+	less := with
+	if wide > 1 {
+		less = with.then(s.larger(wide - 1))
+	}
+	s.note(m.kind, with.then(s.larger(wide)), less)
+	return true, nil
+}
+
+// note notes a remedy.
+func (s *search) note(kind Kind, done, less step) {
+	text, _ := s.first.then(done.parts()).parts()
+	s.result.Remedies = append(s.result.Remedies, Remedy{Kind: kind, Text: text, First: s.first.changes, Changes: done.changes, Less: less.changes})
+}
+
+// smallest is the smallest size with which a measure helps after a step; 0 if none does, or there is no time to find out.
+func (s *search) smallest(base step, m measure) (int, error) {
+	// fails is the largest size of which it is known that it does not help, helps the smallest that does.
+	fails, helps := 0, 0
+	size := max(1, min(m.guess, m.most))
+	for {
+		if s.enough() {
+			return 0, nil
+		}
+		ok, err := s.helps(base.then(m.of(size)).changes)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			helps = size
+		} else {
+			fails = size
+		}
+		switch {
+		case helps == fails+1:
+			return helps, nil
+		case helps > 0 && helps == m.guess:
+			// Most often the guess is right.
+			size = helps - 1
+		case helps > 0:
+			size = (fails + helps) / 2
+		case fails == m.most:
+			return 0, nil
+		default:
+			size = min(fails*2, m.most)
+		}
+	}
+}
+
+// needed are the changes without which the job cannot start, whatever else is changed: a queue that is closed, gates, pods that are not there.
+func (s *search) needed() step {
+	open := s.opening()
+	if len(open.changes) == 0 {
+		open.kind = OfItself
+	}
+	return open.then(s.ungating().parts()).then(s.completing().parts())
+}
+
+// once is a measure that has one size only.
+func once(s step) measure {
+	return measure{kind: s.kind, most: 1, of: func(int) (string, []change.Change) { return s.text, s.changes }}
+}
