@@ -117,8 +117,17 @@ func (e Ends) apply(c *cluster) error {
 	return nil
 }
 
-// endings is in how many steps a job ends at most.
-const endings = 8
+// mostSteps is in how many steps many things happen at most.
+const mostSteps = 8
+
+// inSteps are things of which some happen at a time.
+func inSteps[T any](things []T, step func([]T) Change) []Change {
+	var steps []Change
+	for some := range slices.Chunk(things, max(1, (len(things)+mostSteps-1)/mostSteps)) {
+		steps = append(steps, step(some))
+	}
+	return steps
+}
 
 // steps are the ends of its pods, some at a time: they do not end at once.
 func (e Ends) steps(objects []scenario.Object) []Change {
@@ -128,11 +137,16 @@ func (e Ends) steps(objects []scenario.Object) []Change {
 			names = append(names, nameOf(p))
 		}
 	}
-	var steps []Change
-	for some := range slices.Chunk(names, max(1, (len(names)+endings-1)/endings)) {
-		steps = append(steps, Gone(some))
-	}
-	return steps
+	return inSteps(names, func(some []types.NamespacedName) Change { return Gone(some) })
+}
+
+// Join has nodes join the cluster, some at a time.
+type Join []scenario.Object
+
+func (j Join) apply(c *cluster) error { return Add{j}.apply(c) }
+
+func (j Join) steps([]scenario.Object) []Change {
+	return inSteps(j, func(some []scenario.Object) Change { return Add{some} })
 }
 
 // Add adds objects. They are complete.

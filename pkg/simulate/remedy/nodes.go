@@ -137,7 +137,7 @@ func added(shape shape, objects []scenario.Object) measure {
 	}
 	return measure{kind: OfNodes, most: mostNew, of: func(size int) (string, []change.Change) {
 		return fmt.Sprintf("%s like %s (%s)", count(size, "more node", "more nodes"), shape.like.Name, devices(shape.like)),
-			[]change.Change{change.Add{Objects: list[:size]}}
+			[]change.Change{change.Join(list[:size])}
 	}}
 }
 

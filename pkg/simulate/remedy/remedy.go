@@ -233,17 +233,26 @@ func (s *search) helps(changes []change.Change) (bool, error) {
 	if err != nil || !started(sight) {
 		return false, err
 	}
-	all := change.Together(changes)
-	if len(change.Steps(s.objects, all)) == 1 {
-		return true, nil
+	if s.apart(changes) {
+		// Others may use first what there is before all of it has happened.
+		return s.stepwise(changes)
 	}
-	// Not all of it happens at once, and others may use what becomes free first.
+	return true, nil
+}
+
+// apart reports whether changes do not happen at once.
+func (s *search) apart(changes []change.Change) bool {
+	return len(change.Steps(s.objects, change.Together(changes))) > 1
+}
+
+// stepwise reports whether the job starts after changes that do not happen at once.
+func (s *search) stepwise(changes []change.Change) (bool, error) {
 	s.result.Trials++
-	sight, err = s.trials.PlaySteps(all, nil)
+	sight, err := s.trials.PlaySteps(change.Together(changes), nil)
 	if err != nil {
 		return false, err
 	}
-	return started(sight), nil
+	return s.started(sight.Job(s.job.Key)), nil
 }
 
 // started reports whether a job has started that has not without changes; one that had its minimum has got more pods.
@@ -276,39 +285,47 @@ type measure struct {
 
 // try looks for the smallest size with which a measure helps, and notes it. It reports whether there is one.
 func (s *search) try(m measure) (found bool, err error) {
+	done, less, err := s.boundary(m)
+	if err != nil || len(done.changes) == 0 {
+		return false, err
+	}
+	if s.apart(less.changes) {
+		// One after the other, things may come out differently. What depends on that is not told.
+		if ok, err := s.stepwise(less.changes); err != nil || ok {
+			return false, err
+		}
+	}
+	text, _ := s.first.then(done.parts()).parts()
+	s.result.Remedies = append(s.result.Remedies, Remedy{Kind: m.kind, Text: text, First: s.first.changes, Changes: done.changes, Less: less.changes})
+	return true, nil
+}
+
+// boundary is the least of a measure that helps, and one step less; both are empty if nothing of it does.
+func (s *search) boundary(m measure) (done, less step, err error) {
 	if !s.limits {
 		size, err := s.smallest(step{}, m)
 		if err != nil || size == 0 {
-			return false, err
+			return step{}, step{}, err
 		}
-		less := step{}
 		if size > 1 {
 			less = less.then(m.of(size - 1))
 		}
-		s.note(m.kind, step{}.then(m.of(size)), less)
-		return true, nil
+		return step{}.then(m.of(size)), less, nil
 	}
 	size, err := s.smallest(step{}.then(s.larger(s.widest())), m)
 	if err != nil || size == 0 {
-		return false, err
+		return step{}, step{}, err
 	}
 	with := step{}.then(m.of(size))
 	wide, err := s.smallest(with, measure{most: s.widest(), guess: s.least(), of: s.larger})
 	if err != nil || wide == 0 {
-		return false, err
+		return step{}, step{}, err
 	}
-	less := with
+	less = with
 	if wide > 1 {
 		less = with.then(s.larger(wide - 1))
 	}
-	s.note(m.kind, with.then(s.larger(wide)), less)
-	return true, nil
-}
-
-// note notes a remedy.
-func (s *search) note(kind Kind, done, less step) {
-	text, _ := s.first.then(done.parts()).parts()
-	s.result.Remedies = append(s.result.Remedies, Remedy{Kind: kind, Text: text, First: s.first.changes, Changes: done.changes, Less: less.changes})
+	return with.then(s.larger(wide)), less, nil
 }
 
 // smallest is the smallest size with which a measure helps after a step; 0 if none does, or there is no time to find out.
