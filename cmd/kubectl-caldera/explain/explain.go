@@ -68,7 +68,10 @@ func (f *flags) show(ctx context.Context, client *leader.Client, arg string) err
 		return err
 	}
 	if f.whatIf && job.Status.Waiting {
-		if job.Status.Explanation, err = f.explain(ctx, client, job); err != nil {
+		switch job.Status.Explanation, err = f.explain(ctx, client, job); {
+		case apierrors.IsForbidden(err):
+			fmt.Fprintln(client.Streams.ErrOut, "What would have it start is told to who may list nodes, pods and queues of the whole cluster.")
+		case err != nil:
 			fmt.Fprintf(client.Streams.ErrOut, "What would have it start is not known: %v\n", err)
 		}
 	}

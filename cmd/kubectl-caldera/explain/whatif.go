@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
@@ -21,11 +20,11 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/visibility"
 )
 
-// explain finds out what would have a job start. It is nil for who may not read what that takes.
+// explain finds out what would have a job start. An error may say that the user is not allowed to read what that takes.
 func (f *flags) explain(ctx context.Context, client *leader.Client, job *v1alpha1.JobView) (*v1alpha1.Explanation, error) {
 	config, err := client.Configuration(ctx)
 	if err != nil {
-		return nil, allowed(err)
+		return nil, err
 	}
 	rest, err := f.ToRESTConfig()
 	if err != nil {
@@ -34,7 +33,7 @@ func (f *flags) explain(ctx context.Context, client *leader.Client, job *v1alpha
 	now := job.Status.AsOf.Time
 	read, err := live.Read(ctx, rest)
 	if err != nil {
-		return nil, allowed(err)
+		return nil, err
 	}
 	objects, err := scenario.Complete(read, now)
 	if err != nil {
@@ -53,14 +52,6 @@ func (f *flags) explain(ctx context.Context, client *leader.Client, job *v1alpha
 		e.Remedies = append(e.Remedies, v1alpha1.Remedy{Kind: string(r.Kind), Text: r.Text})
 	}
 	return e, nil
-}
-
-// allowed is nil for an error that says that the user may not: that is no fault.
-func allowed(err error) error {
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	return err
 }
 
 // writeExplanation writes what would have a job start.

@@ -104,13 +104,18 @@ func Find(ctx context.Context, objects []scenario.Object, is func(model.JobKey) 
 // find looks for single changes that help. Where there is none, it looks for one more after those without which nothing can help: first what the job
 // lacks whatever else is changed, then pods that fit on some node.
 func (s *search) find() error {
-	impossible := ""
-	for _, first := range []func() step{func() step { return step{} }, s.needed, s.fitting} {
+	if err := s.after(step{}); err != nil {
+		return err
+	}
+	impossible := s.result.Impossible
+	for _, needed := range []func() step{s.needed, s.fitting} {
 		if len(s.result.Remedies) > 0 || s.result.Cut {
 			break
 		}
-		if err := s.after(first()); err != nil {
-			return err
+		if first := needed(); len(first.changes) > 0 {
+			if err := s.after(first); err != nil {
+				return err
+			}
 		}
 		impossible = cmp.Or(impossible, s.result.Impossible)
 	}

@@ -174,11 +174,11 @@ func viewerSees(t *testing.T, e *env.Env, viewer string) {
 		}
 		return ""
 	})
-	out, _, err := command(t.Context(), explain.New(), "--kubeconfig", viewer, "large")
-	if err != nil || !strings.Contains(out, "insufficient cpu") || !strings.Contains(out, "PodGroup default/large, queue own: waits") {
+	out, said, err := command(t.Context(), explain.New(), "--kubeconfig", viewer, "large")
+	if err != nil || !strings.Contains(said, "told to who may list nodes") || !strings.Contains(out, "insufficient cpu") || !strings.Contains(out, "PodGroup default/large, queue own: waits") {
 		t.Errorf("explain says %v\n%s", err, out)
 	}
-	out, said, err := command(t.Context(), queues.New(), "--kubeconfig", viewer)
+	out, said, err = command(t.Context(), queues.New(), "--kubeconfig", viewer)
 	if err != nil || !strings.Contains(out, "own") || strings.Contains(out, "others") || !strings.Contains(said, "You may not see all queues") {
 		t.Errorf("the queues are %v, %s\n%s", err, said, out)
 	}
@@ -221,6 +221,11 @@ func operatorSees(t *testing.T, e *env.Env, operator string) {
 	out, _, err = command(t.Context(), status.New(), "--kubeconfig", operator)
 	if err != nil || !strings.Contains(out, "1 NotEnoughResources") {
 		t.Errorf("the status is %v\n%s", err, out)
+	}
+	// It reads whatever the scheduler decides by.
+	out, said, err := command(t.Context(), explain.New(), "--kubeconfig", operator, "default/large")
+	if err != nil || said != "" || !strings.Contains(out, "WOULD START WITH") || !strings.Contains(out, "more nodes like") {
+		t.Errorf("explain says %v, %s\n%s", err, said, out)
 	}
 	out, _, err = command(t.Context(), queues.NewQueue(), "close", "others", "--kubeconfig", operator)
 	if err != nil || out != "queue others is closed\n" {
