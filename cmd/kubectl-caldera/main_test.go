@@ -123,7 +123,7 @@ func TestMistakesAreErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":                           {nil, "accepts 1 arg"},
+		"no file":                           {nil, "Name a file, a directory or - for standard input, or say --live"},
 		"a file that is not there":          {[]string{"nobody.yaml"}, "nobody.yaml: no such file"},
 		"a file that is no yaml":            {[]string{bad}, bad + ", document 1 (line 1)"},
 		"a format that is not known":        {[]string{good, "-o", "xml"}, `--output is "xml": use one of table, json, conformance`},

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -58,7 +59,7 @@ func filled() *eviction.Ledger {
 // shown is what the command writes of a ledger.
 func shown(t *testing.T, ledger *eviction.Ledger, keep selection, details bool) string {
 	t.Helper()
-	decisions := visibility.New(visibility.Source{Ledger: ledger}).Evictions("")
+	decisions := visibility.New(visibility.Source{Ledger: ledger, Clock: clock.RealClock{}}).Evictions("")
 	decisions = slices.DeleteFunc(decisions, func(d v1alpha1.EvictionDecision) bool { return !keep.matches(&d.Status) })
 	var out strings.Builder
 	if err := write(&out, decisions, details || keep.name != "", time.Now()); err != nil {
