@@ -4,6 +4,7 @@
 package remedy_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -25,6 +26,9 @@ import (
 )
 
 var noon = time.Date(2026, time.August, 15, 12, 0, 0, 0, time.UTC)
+
+// seeds is in how many random clusters a job is asked about. With the race detector each takes seconds.
+var seeds = flag.Int("seeds", 24, "In how many random clusters a job is asked about.")
 
 // confs are the configurations under which jobs wait.
 var confs = map[string]string{
@@ -146,9 +150,8 @@ func starts(t testing.TB, objects []scenario.Object, config *schedulerconfig.Kub
 // with one step less it does not.
 func TestWhatIsSaidHelps(t *testing.T) {
 	t.Parallel()
-	const seeds = 60
 	kinds, without, jobs := map[remedy.Kind]int{}, 0, 0
-	for seed := range seeds {
+	for seed := range *seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		name := []string{"shipped", "capacity", "evicting"}[seed%3]
 		config := configOf(t, name)
