@@ -85,6 +85,10 @@ func (c *cluster) objects() []scenario.Object {
 func (c *cluster) change(left []change.Change) ([]change.Change, error) {
 	before := c.objects()
 	left = append(change.Steps(before, left[0]), left[1:]...)
+	if len(left) == 0 {
+		// It was a change of nothing.
+		return nil, nil
+	}
 	after, err := change.Apply(before, left[0])
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ type Round struct {
 	Bound, Disrupted int
 }
 
-// mostRounds bounds a simulation without a number of rounds.
+// mostRounds bounds a simulation without a number of rounds, after each change.
 const mostRounds = 1000
 
 // Run simulates. The objects are those of scenario.Complete and are not changed.
@@ -67,15 +67,16 @@ func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, er
 		return nil, err
 	}
 	result := &Result{Initial: c.initial}
-	left := o.Changes
+	left, changed := o.Changes, 0
 	passed := func() time.Duration { return c.box.Clock.Now().Sub(o.Now) }
 	for (!result.Settled || len(left) > 0 || passed() < o.For) && (o.Rounds == 0 || result.Rounds < o.Rounds) {
 		if result.Settled && len(left) > 0 {
 			if left, err = c.change(left); err != nil {
 				return nil, err
 			}
+			changed = result.Rounds
 		}
-		if result.Rounds >= mostRounds && passed() >= o.For {
+		if result.Rounds-changed >= mostRounds && passed() >= o.For {
 			return nil, fmt.Errorf("pods are still being bound or evicted after %d rounds: set a number of rounds to see the state by then", result.Rounds)
 		}
 		result.Rounds++
@@ -83,6 +84,8 @@ func Run(ctx context.Context, objects []scenario.Object, o Options) (*Result, er
 			return nil, fmt.Errorf("round %d: %w", result.Rounds, err)
 		}
 	}
+	// More happens once the changes are made that are left.
+	result.Settled = result.Settled && len(left) == 0
 	return result, c.collect(result)
 }
 

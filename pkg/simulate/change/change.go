@@ -71,13 +71,8 @@ func (t Together) steps(objects []scenario.Object) []Change {
 	if len(first) == 0 {
 		return then
 	}
-	return append([]Change{atOnce(first)}, then...)
+	return append([]Change{first}, then...)
 }
-
-// atOnce are changes of which none is stepwise.
-type atOnce []Change
-
-func (a atOnce) apply(c *cluster) error { return Together(a).apply(c) }
 
 // cluster is the objects while they are being changed. Those that are gone are nil.
 type cluster struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
-// Drain is what "kubectl drain --ignore-daemonsets --force" does to a node: nothing new is placed there, and its pods are evicted. The controllers of
-// those create others at a time; what has no controller is gone. Budgets are taken to allow all of it in the end.
+// Drain does to a node what "kubectl drain --ignore-daemonsets --force" does. Nothing new is placed there, and its pods are evicted. Controllers create
+// others in their place, at a time. A pod without a controller is gone. Budgets are taken to allow all of it in the end.
 type Drain struct {
 	Node string
 	Now  metav1.Time
@@ -97,7 +97,7 @@ func nameOf(p *corev1.Pod) types.NamespacedName {
 
 // Ends is the end of a job: its pods on nodes are gone, as if they had finished.
 type Ends struct {
-	// Job is the name by which errors call it.
+	// Job is its name, for errors.
 	Job string
 	// Of reports whether a pod is one of it.
 	Of func(*corev1.Pod) bool

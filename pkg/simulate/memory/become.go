@@ -38,9 +38,9 @@ type put struct {
 // NewSeries returns the series that begins with what the API holds.
 func NewSeries(a *API) *Series { return &Series{api: a, put: map[place]put{}} }
 
-// Become has the API hold these objects, and no others. What is as it was put there before is left alone, but for what waits. That, and a pod or
-// a PodGroup of which somebody else has written something, is gone, and there is another one of its name: nobody remembers anything of it. Clients are told of all that is gone by a function before
-// anything is new.
+// Become has the API hold these objects, and no others. What is as it was put there before is left alone, unless it waits. What waits is gone, and there
+// is another one of its name, of which nobody remembers anything. So it is with pods and PodGroups of which somebody else has written something. The
+// function has clients told of all that is gone before anything is new.
 func (s *Series) Become(objects []scenario.Object, gone func() error) error {
 	wanted := make(map[place]scenario.Object, len(objects))
 	kinds := map[string]schema.GroupVersionResource{}
@@ -120,22 +120,9 @@ func (s *Series) fill(objects []scenario.Object, kinds map[string]schema.GroupVe
 		at := place{kinds[fmt.Sprintf("%T", o)], nameOf(o)}
 		stored, there := a.resource(at.resource).objects[at.name]
 		if !there || !s.as(at, o, stored) {
-			copied, ok := o.DeepCopyObject().(object)
-			if !ok {
-				return fmt.Errorf("putting a %T: not an object of the API", o)
-			}
-			copied.SetResourceVersion("")
-			if _, was := s.put[at]; was {
-				// It is another one since, or the same as it is there.
-				copied.SetUID("")
-			}
-			if there {
-				if err := a.replace(at.resource, copied); err != nil {
-					return err
-				}
-			} else {
-				a.created++
-				a.introduce(at.resource, copied)
+			_, was := s.put[at]
+			if err := a.store(at, o, was); err != nil {
+				return err
 			}
 			stored = a.resource(at.resource).objects[at.name]
 		}
@@ -183,21 +170,29 @@ func (a *API) Alter(before, after []scenario.Object) error {
 		if err != nil {
 			return err
 		}
-		copied, ok := o.DeepCopyObject().(object)
-		if !ok {
-			return fmt.Errorf("putting a %T: not an object of the API", o)
-		}
-		copied.SetResourceVersion("")
-		if _, there := a.resource(at.resource).objects[at.name]; there {
-			err = a.replace(at.resource, copied)
-		} else {
-			a.created++
-			a.introduce(at.resource, copied)
-		}
-		if err != nil {
+		if err := a.store(at, o, false); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// store puts a copy of an object in a place, whatever is there. Another one takes the UID of what is there, or gets a new one. It is called with the
+// lock held.
+func (a *API) store(at place, o scenario.Object, another bool) error {
+	copied, ok := o.DeepCopyObject().(object)
+	if !ok {
+		return fmt.Errorf("putting a %T: not an object of the API", o)
+	}
+	copied.SetResourceVersion("")
+	if another {
+		copied.SetUID("")
+	}
+	if _, there := a.resource(at.resource).objects[at.name]; there {
+		return a.replace(at.resource, copied)
+	}
+	a.created++
+	a.introduce(at.resource, copied)
 	return nil
 }
 

@@ -71,7 +71,7 @@ func TestWhatIsSimulatedHappens(t *testing.T) {
 	for i := range *cases {
 		jobs := c.populate(t, i)
 		c.rest(t, jobs)
-		flags, change := c.draw(t, i)
+		flags, change := c.draw(t, i, jobs)
 		said := c.simulate(t, flags...)
 		change()
 		var got map[string]int
@@ -149,11 +149,11 @@ func (c *cluster) placed(t *testing.T, jobs []string) map[string]int {
 }
 
 // draw draws a change: the flags by which it is simulated, and what makes it.
-func (c *cluster) draw(t *testing.T, number int) (flags []string, change func()) {
+func (c *cluster) draw(t *testing.T, number int, jobs []string) (flags []string, change func()) {
 	t.Helper()
 	if c.r.IntN(3) > 0 {
 		node := c.node(t)
-		return []string{"--drain", node}, func() { c.drain(t, node) }
+		return []string{"--drain", node}, func() { c.drain(t, node, jobs) }
 	}
 	queue, cpus := fmt.Sprintf("q%d-%d", number, c.r.IntN(2)), strconv.Itoa(4+c.r.IntN(40))
 	return []string{"--set", fmt.Sprintf("queue.%s.capability.cpu=%s", queue, cpus)}, func() {
@@ -175,7 +175,7 @@ func (c *cluster) node(t *testing.T) string {
 }
 
 // drain does what kubectl drain and the controllers of the pods do.
-func (c *cluster) drain(t *testing.T, node string) {
+func (c *cluster) drain(t *testing.T, node string, jobs []string) {
 	t.Helper()
 	c.cordon(t, node, true)
 	list, err := c.Kube.CoreV1().Pods(env.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
@@ -192,8 +192,8 @@ func (c *cluster) drain(t *testing.T, node string) {
 	}
 	// Pods end at times of their own.
 	for i := range list.Items {
-		time.Sleep(200 * time.Millisecond)
 		c.DeletePods(t.Context(), t, &list.Items[i])
+		c.rest(t, jobs)
 	}
 }
 
