@@ -14,7 +14,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
-// Configuration is what the scheduler that leads goes by now.
+// Configuration reads the configuration that is in force in the scheduler that leads.
 func (c *Client) Configuration(ctx context.Context) (*schedulerconfig.KubeSchedulerConfiguration, error) {
 	cluster := &v1alpha1.ClusterView{}
 	if err := c.Get(ctx, v1alpha1.ClusterViews, "", v1alpha1.ClusterName, cluster); err != nil {

@@ -34,9 +34,6 @@ func (s *search) itself() error {
 	return nil
 }
 
-// pods are the names of those of the job that wait for nodes.
-func (s *search) pods() map[types.NamespacedName]bool { return namesOf(s.pending()) }
-
 func namesOf(tasks []*model.Task) map[types.NamespacedName]bool {
 	names := map[types.NamespacedName]bool{}
 	for _, t := range tasks {
@@ -66,9 +63,9 @@ func (s *search) asIs() error {
 }
 
 // ungating takes the scheduling gates off the pods. The queue's own gate is opened by the queue.
-func (s *search) ungating() step {
+func (w *waiter) ungating() step {
 	names := map[string]bool{}
-	for _, t := range s.pending() {
+	for _, t := range w.pending() {
 		if t.Gated && !t.QueueGated {
 			for _, gate := range t.Pod.Spec.SchedulingGates {
 				names[gate.Name] = true
@@ -80,29 +77,29 @@ func (s *search) ungating() step {
 	}
 	return step{
 		OfItself, "its pods lose the scheduling gates " + strings.Join(slices.Sorted(maps.Keys(names)), ", "),
-		[]change.Change{change.Pods{Which: s.pods(), Do: func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }}},
+		[]change.Change{change.Pods{Which: w.pods(), Do: func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }}},
 	}
 }
 
 // lacks are the pods that the job lacks for its minimum. They are taken to be like one that there is.
-func (s *search) lacks() []scenario.Object {
-	lacks := s.job.Min() - s.job.Counts.Total()
-	if lacks <= 0 || len(s.job.Tasks) == 0 {
+func (w *waiter) lacks() []scenario.Object {
+	lacks := w.job.Min() - w.job.Counts.Total()
+	if lacks <= 0 || len(w.job.Tasks) == 0 {
 		return nil
 	}
-	like := s.job.Tasks[0].Pod
-	clones := make([]scenario.Object, lacks)
-	for i := range clones {
-		p := scenario.Again(like, metav1.NewTime(s.options.Now))
-		p.Name, p.Spec.SchedulingGates = fmt.Sprintf("%s-new-%d", like.Name, i), nil
-		clones[i] = p
+	like := w.job.Tasks[0].Pod
+	var clones []scenario.Object
+	for name := range w.free(like, lacks) {
+		p := scenario.Again(like, metav1.NewTime(w.now))
+		p.Name, p.Spec.SchedulingGates = name, nil
+		clones = append(clones, p)
 	}
 	return clones
 }
 
 // completing adds the pods that the job lacks.
-func (s *search) completing() step {
-	lacks := s.lacks()
+func (w *waiter) completing() step {
+	lacks := w.lacks()
 	if len(lacks) == 0 {
 		return step{}
 	}
@@ -130,15 +127,15 @@ type large struct {
 }
 
 // tooLarge are the resources of which a pod asks for more than any node has.
-func (s *search) tooLarge() []large {
+func (w *waiter) tooLarge() []large {
 	most := map[corev1.ResourceName]int64{}
-	for n := range nodesOf(s.objects) {
+	for n := range nodesOf(w.objects) {
 		for _, a := range resource.FromList(n.Status.Allocatable) {
 			most[a.Name] = max(most[a.Name], a.Value)
 		}
 	}
 	asked := map[corev1.ResourceName]int64{}
-	for _, t := range s.pending() {
+	for _, t := range w.pending() {
 		for _, a := range t.Request {
 			asked[a.Name] = max(asked[a.Name], a.Value)
 		}
@@ -161,10 +158,10 @@ func (s *search) tooLarge() []large {
 }
 
 // smaller has the pods ask for so many units less of a resource.
-func (s *search) smaller(l large, units int) (string, []change.Change) {
+func (w *waiter) smaller(l large, units int) (string, []change.Change) {
 	less := resource.Amount{Name: l.name, Value: l.asked - int64(units)*l.unit}.Format()
 	return fmt.Sprintf("%s %s a pod instead of %s, submitted again", less, l.name, resource.Amount{Name: l.name, Value: l.asked}.Format()),
-		s.again(func(p *corev1.Pod) { limit(p, l.name, quantity.MustParse(less)) }, nil)
+		w.again(func(p *corev1.Pod) { limit(p, l.name, quantity.MustParse(less)) }, nil)
 }
 
 // reduced looks for how much of a resource a pod could ask for, if it asks for more than any node has.
@@ -181,10 +178,10 @@ func (s *search) reduced() error {
 }
 
 // fitting has the pods ask for what some node has.
-func (s *search) fitting() step {
+func (w *waiter) fitting() step {
 	fit := step{kind: OfItself}
-	for _, l := range s.tooLarge() {
-		fit = fit.then(s.smaller(l, l.over))
+	for _, l := range w.tooLarge() {
+		fit = fit.then(w.smaller(l, l.over))
 	}
 	return fit
 }
@@ -219,22 +216,9 @@ func (s *search) elsewhere() error {
 
 // tolerating looks for a taint that the pods could tolerate.
 func (s *search) tolerating() error {
-	taints := map[corev1.Taint]bool{}
-	for n := range nodesOf(s.objects) {
-		for _, t := range n.Spec.Taints {
-			if t.Effect != corev1.TaintEffectPreferNoSchedule && t.Key != corev1.TaintNodeUnschedulable && !s.tolerates(&t) {
-				taints[corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}] = true
-			}
-		}
-	}
-	texts := map[string]corev1.Taint{}
-	for t := range taints {
-		texts[t.ToString()] = t
-	}
-	for _, text := range slices.Sorted(maps.Keys(texts)) {
-		t := texts[text]
+	for _, t := range s.untolerated() {
 		toleration := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect}
-		_, err := s.try(once(step{OfItself, "its pods tolerate the taint " + text, []change.Change{change.Pods{Which: s.pods(), Do: func(p *corev1.Pod) {
+		_, err := s.try(once(step{OfItself, "its pods tolerate the taint " + t.ToString(), []change.Change{change.Pods{Which: s.pods(), Do: func(p *corev1.Pod) {
 			p.Spec.Tolerations = append(p.Spec.Tolerations, toleration)
 		}}}}))
 		if err != nil {
@@ -262,6 +246,9 @@ func (s *search) priority() error {
 	_, err := s.try(measure{kind: OfItself, most: len(values), of: func(size int) (string, []change.Change) {
 		value := values[size-1]
 		class := change.PriorityClass(value)
+		for name := range s.free(class, 1) {
+			class.Name = name
+		}
 		return fmt.Sprintf("priority %d instead of %d, submitted again", value, s.job.Priority), s.again(func(p *corev1.Pod) {
 			p.Spec.Priority, p.Spec.PriorityClassName = &value, class.Name
 		}, class)
@@ -270,9 +257,9 @@ func (s *search) priority() error {
 }
 
 // again are the changes by which the job is submitted again, with other pods and, if there is one, by a new PriorityClass. It is the youngest then.
-func (s *search) again(do func(*corev1.Pod), class *schedulingv1.PriorityClass) []change.Change {
-	now := metav1.NewTime(s.options.Now)
-	changes := []change.Change{change.Pods{Which: s.pods(), Do: func(p *corev1.Pod) {
+func (w *waiter) again(do func(*corev1.Pod), class *schedulingv1.PriorityClass) []change.Change {
+	now := metav1.NewTime(w.now)
+	changes := []change.Change{change.Pods{Which: w.pods(), Do: func(p *corev1.Pod) {
 		p.CreationTimestamp = now
 		do(p)
 	}}}
@@ -281,8 +268,8 @@ func (s *search) again(do func(*corev1.Pod), class *schedulingv1.PriorityClass) 
 		name = class.Name
 		changes = append(changes, change.Add{Objects: []scenario.Object{class}})
 	}
-	if s.job.Group != nil {
-		changes = append(changes, change.Resubmit{Of: s.job.Key, Now: now, PriorityClass: name})
+	if w.job.Group != nil {
+		changes = append(changes, change.Resubmit{Of: w.job.Key, Now: now, PriorityClass: name})
 	}
 	return changes
 }

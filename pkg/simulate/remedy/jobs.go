@@ -43,7 +43,7 @@ func (s *search) others() error {
 	})
 	told := 0
 	for _, job := range running[:min(len(running), endsTried)] {
-		found, err := s.try(once(step{OfJobs, fmt.Sprintf("%s ends (%s)", name(job.Key), s.holds(job)), []change.Change{ends(job)}}))
+		found, err := s.try(once(step{OfJobs, fmt.Sprintf("%s ends (%s)", name(job.Key), holds(job)), []change.Change{ends(job)}}))
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func podsOf(job *model.Job) func(*corev1.Pod) bool {
 func name(key model.JobKey) string { return key.Namespace + "/" + key.Name }
 
 // holds are the devices that a job holds, or its cores, and on how many nodes.
-func (s *search) holds(job *model.Job) string {
+func holds(job *model.Job) string {
 	var parts []string
 	held := job.Usage.Allocated.Devices()
 	if held.IsZero() {

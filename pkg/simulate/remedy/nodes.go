@@ -40,9 +40,9 @@ type shape struct {
 var own = []string{corev1.LabelHostname, "topology.kubernetes.io/rack", "node.kubernetes.io/instance-id"}
 
 // shapes are those of the nodes, the most frequent first.
-func (s *search) shapes() []shape {
+func (w *waiter) shapes() []shape {
 	byKind := map[string]*shape{}
-	for n := range nodesOf(s.objects) {
+	for n := range nodesOf(w.objects) {
 		key := shapeKey(n)
 		if byKind[key] == nil {
 			byKind[key] = &shape{like: n}
@@ -115,7 +115,7 @@ func (s *search) nodes() error {
 			continue
 		}
 		tried++
-		if _, err := s.try(added(shape, s.objects)); err != nil {
+		if _, err := s.try(s.added(shape)); err != nil {
 			return err
 		}
 	}
@@ -123,17 +123,10 @@ func (s *search) nodes() error {
 }
 
 // added is the measure to add nodes of a shape.
-func added(shape shape, objects []scenario.Object) measure {
-	names := map[string]bool{}
-	for n := range nodesOf(objects) {
-		names[n.Name] = true
-	}
+func (w *waiter) added(shape shape) measure {
 	var list []scenario.Object
-	for i := 0; len(list) < mostNew; i++ {
-		name := fmt.Sprintf("%s-new-%d", shape.like.Name, i)
-		if !names[name] {
-			list = append(list, another(shape.like, name))
-		}
+	for name := range w.free(shape.like, mostNew) {
+		list = append(list, another(shape.like, name))
 	}
 	return measure{kind: OfNodes, most: mostNew, of: func(size int) (string, []change.Change) {
 		return fmt.Sprintf("%s like %s (%s)", count(size, "more node", "more nodes"), shape.like.Name, devices(shape.like)),
@@ -195,18 +188,13 @@ func (s *search) cordoned() error {
 
 // tainted looks for taints that could be taken off nodes.
 func (s *search) tainted() error {
-	nodes := map[corev1.Taint][]string{}
-	for n := range nodesOf(s.objects) {
-		for _, t := range n.Spec.Taints {
-			if t.Effect != corev1.TaintEffectPreferNoSchedule && t.Key != corev1.TaintNodeUnschedulable && !s.tolerates(&t) {
-				key := corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}
-				nodes[key] = append(nodes[key], n.Name)
+	for _, taint := range s.untolerated() {
+		var names []string
+		for n := range nodesOf(s.objects) {
+			if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return keyOf(t) == taint }) {
+				names = append(names, n.Name)
 			}
 		}
-	}
-	taints := slices.SortedFunc(maps.Keys(nodes), func(a, b corev1.Taint) int { return cmp.Compare(a.ToString(), b.ToString()) })
-	for _, taint := range taints {
-		names := nodes[taint]
 		_, err := s.try(measure{kind: OfNodes, most: len(names), of: func(size int) (string, []change.Change) {
 			var changes []change.Change
 			for _, name := range names[:size] {
@@ -221,32 +209,39 @@ func (s *search) tainted() error {
 	return nil
 }
 
-// pending are the job's tasks that wait for nodes.
-func (s *search) pending() []*model.Task {
-	var tasks []*model.Task
-	for _, t := range s.job.Tasks {
-		if t.Status == model.Pending {
-			tasks = append(tasks, t)
-		}
-	}
-	return tasks
+// keyOf is a taint without its time.
+func keyOf(t corev1.Taint) corev1.Taint {
+	return corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}
 }
 
-// tolerates reports whether all pods of the job tolerate a taint.
-func (s *search) tolerates(taint *corev1.Taint) bool {
-	for _, t := range s.pending() {
-		if !slices.ContainsFunc(t.Pod.Spec.Tolerations, func(tol corev1.Toleration) bool { return tol.ToleratesTaint(logr.Discard(), taint, true) }) {
-			return false
+// untolerated are the taints of nodes that keep some pod of the job away, in the order of their texts. That of a cordon is not one of them.
+func (w *waiter) untolerated() []corev1.Taint {
+	taints := map[corev1.Taint]bool{}
+	for n := range nodesOf(w.objects) {
+		for i := range n.Spec.Taints {
+			if w.keptAway(&n.Spec.Taints[i]) {
+				taints[keyOf(n.Spec.Taints[i])] = true
+			}
 		}
 	}
-	return true
+	return slices.SortedFunc(maps.Keys(taints), func(a, b corev1.Taint) int { return cmp.Compare(a.ToString(), b.ToString()) })
+}
+
+// keptAway reports whether a taint, which is not that of a cordon, keeps some pod of the job away.
+func (w *waiter) keptAway(taint *corev1.Taint) bool {
+	if taint.Effect == corev1.TaintEffectPreferNoSchedule || taint.Key == corev1.TaintNodeUnschedulable {
+		return false
+	}
+	return slices.ContainsFunc(w.pending(), func(t *model.Task) bool {
+		return !slices.ContainsFunc(t.Pod.Spec.Tolerations, func(tol corev1.Toleration) bool { return tol.ToleratesTaint(logr.Discard(), taint, true) })
+	})
 }
 
 // impossible says why no pod of the job could be on any node of these shapes, were it empty; empty if some could.
-func (s *search) impossible(shapes []shape) string {
+func (w *waiter) impossible(shapes []shape) string {
 	refusals := map[string]int{}
 	for _, shape := range shapes {
-		refusal := s.refusal(shape.like)
+		refusal := w.refusal(shape.like)
 		if refusal == "" {
 			return ""
 		}
@@ -263,9 +258,9 @@ func (s *search) impossible(shapes []shape) string {
 
 // refusal says why a node could not take some pod of the job, were it empty and open; empty if it could take each of them. Only what a node is for good
 // counts: what it has in all, its labels, its taints.
-func (s *search) refusal(n *corev1.Node) string {
+func (w *waiter) refusal(n *corev1.Node) string {
 	has := resource.FromList(n.Status.Allocatable)
-	for _, t := range s.pending() {
+	for _, t := range w.pending() {
 		for _, a := range t.Request {
 			if have := has.Get(a.Name); have < a.Value {
 				return fmt.Sprintf("a pod asks for %s %s, the node has %s", a.Format(), a.Name, resource.Amount{Name: a.Name, Value: have}.Format())
@@ -274,12 +269,10 @@ func (s *search) refusal(n *corev1.Node) string {
 		if ok, err := nodeaffinity.GetRequiredNodeAffinity(t.Pod).Match(n); err != nil || !ok {
 			return "its labels are not those that a pod asks for"
 		}
-		for i := range n.Spec.Taints {
-			taint := &n.Spec.Taints[i]
-			tolerated := slices.ContainsFunc(t.Pod.Spec.Tolerations, func(tol corev1.Toleration) bool { return tol.ToleratesTaint(logr.Discard(), taint, true) })
-			if taint.Effect != corev1.TaintEffectPreferNoSchedule && taint.Key != corev1.TaintNodeUnschedulable && !tolerated {
-				return "a pod does not tolerate its taint " + taint.ToString()
-			}
+	}
+	for i := range n.Spec.Taints {
+		if w.keptAway(&n.Spec.Taints[i]) {
+			return "a pod does not tolerate its taint " + n.Spec.Taints[i].ToString()
 		}
 	}
 	return ""

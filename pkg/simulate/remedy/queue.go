@@ -49,22 +49,22 @@ func (s *search) inQueues() error {
 }
 
 // limited reports whether some limit is too low for the job.
-func (s *search) limited() bool {
-	if len(s.job.Tasks) == 0 {
+func (w *waiter) limited() bool {
+	if len(w.job.Tasks) == 0 {
 		return false
 	}
-	_, changes := s.larger(s.least())
+	_, changes := w.larger(w.least())
 	return len(changes) > 0
 }
 
 // widest is for how many pods more than now a limit is made large enough at most: other jobs may come before.
-func (s *search) widest() int { return 4*max(len(s.job.Tasks), s.job.Min()) + 16 }
+func (w *waiter) widest() int { return 4*max(len(w.job.Tasks), w.job.Min()) + 16 }
 
 // opening opens the queues of the job that are closed.
-func (s *search) opening() step {
+func (w *waiter) opening() step {
 	open := step{kind: OfQueue}
 	var closed []string
-	for _, q := range s.chain {
+	for _, q := range w.chain {
 		if q.Spec.State != model.QueueOpen && q.Spec.State != "" {
 			closed = append(closed, q.Name)
 			open.changes = append(open.changes, change.Set{Text: "queue." + q.Name + ".state=" + string(model.QueueOpen)})
@@ -76,21 +76,18 @@ func (s *search) opening() step {
 	return open
 }
 
-// least is how many of the pods that wait have to get nodes for the job to start.
-func (s *search) least() int { return max(1, s.job.Min()-s.job.Placed()) }
-
 // larger has the queues hold so many more pods like the job's. Limits that allow that already stay.
-func (s *search) larger(pods int) (text string, changes []change.Change) {
+func (w *waiter) larger(pods int) (text string, changes []change.Change) {
 	var more resource.Vector
-	waiting := s.pending()
+	waiting := w.pending()
 	for _, t := range waiting[:min(pods, len(waiting))] {
 		more.Add(t.Charge)
 	}
 	for range pods - len(waiting) {
-		more.Add(s.job.Tasks[0].Charge)
+		more.Add(w.job.Tasks[0].Charge)
 	}
 	var parts []string
-	for _, q := range s.chain {
+	for _, q := range w.chain {
 		for _, name := range q.Capability.Refuses(more, q.Total.Allocated) {
 			needed := resource.Amount{Name: name, Value: q.Total.Allocated.Get(name) + more.Get(name)}.Format()
 			part := fmt.Sprintf("queue %s may hold %s %s", q.Name, needed, name)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/change"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
@@ -92,7 +91,7 @@ func Find(ctx context.Context, objects []scenario.Object, is func(model.JobKey) 
 	}
 	budget, stop := context.WithTimeout(ctx, o.Budget)
 	defer stop()
-	s := &search{objects: objects, options: o, time: budget, result: &Result{}}
+	s := &search{waiter: waiter{objects: objects, now: o.Now}, options: o, time: budget, result: &Result{}}
 	s.trials = simulate.NewTrials(ctx, simulate.Options{Config: o.Config, Extensions: o.Extensions, Now: o.Now})
 	defer s.trials.Stop()
 	if err := s.look(is); err != nil || s.result.Starts {
@@ -163,16 +162,13 @@ func (s *search) each() error {
 
 // search is a search for remedies.
 type search struct {
-	objects []scenario.Object
+	waiter
+
 	options Options
 	// time is over when no new trial is to begin.
 	time   context.Context
 	trials *simulate.Trials
 	result *Result
-	// job is how the job waits without any change, all are the jobs that there are then, and chain is its queue with those above it.
-	job   *model.Job
-	all   map[model.JobKey]*model.Job
-	chain []dispatch.QueueFigures
 	// first is what was changed before, so that the objects are those after it.
 	first step
 	// limits: those of the queues are changed, too, by as little as will do.
@@ -365,15 +361,6 @@ func (s *search) smallest(base step, m measure) (int, error) {
 			size = min(fails*2, m.most)
 		}
 	}
-}
-
-// needed are the changes without which the job cannot start, whatever else is changed: a queue that is closed, gates, pods that are not there.
-func (s *search) needed() step {
-	open := s.opening()
-	if len(open.changes) == 0 {
-		open.kind = OfItself
-	}
-	return open.then(s.ungating().parts()).then(s.completing().parts())
 }
 
 // once is a measure that has one size only.

@@ -194,4 +194,110 @@ func TestWhatIsSaidHelps(t *testing.T) {
 		}
 	}
 	t.Logf("%d jobs, %d without remedies, %v", jobs, without, kinds)
+	for _, kind := range []remedy.Kind{remedy.OfNodes, remedy.OfQueue, remedy.OfJobs, remedy.OfItself} {
+		if kinds[kind] == 0 {
+			t.Errorf("none of the remedies is of kind %s", kind)
+		}
+	}
+	if without*10 > jobs {
+		t.Errorf("%d of %d jobs have no remedies, want a tenth at most", without, jobs)
+	}
+}
+
+// found looks for remedies of job waits in a text of objects.
+func found(t *testing.T, text string, o remedy.Options) (*remedy.Result, error) {
+	t.Helper()
+	read, err := scenario.Read("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := scenario.Complete(read, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Config, o.Now = configOf(t, "shipped"), noon
+	return remedy.Find(klog.NewContext(t.Context(), logr.Discard()), objects, func(key model.JobKey) bool { return key.Name == "waits" }, o)
+}
+
+// texts are the remedies of a result.
+func texts(r *remedy.Result) []string {
+	list := []string{}
+	for _, m := range r.Remedies {
+		list = append(list, string(m.Kind)+": "+m.Text)
+	}
+	return list
+}
+
+// waits is a job of two pods that ask for so many GPUs.
+func waits(gpus int) string {
+	text := "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: waits, namespace: ml}, spec: {minMember: 2}}\n"
+	for i := range 2 {
+		text += fmt.Sprintf("---\n{apiVersion: v1, kind: Pod, metadata: {name: waits-%d, namespace: ml, annotations: {scheduling.k8s.io/group-name: waits}}, "+
+			"spec: {schedulerName: volcano, containers: [{name: c, image: i, resources: {requests: {nvidia.com/gpu: '%d'}, limits: {nvidia.com/gpu: '%d'}}}]}}\n", i, gpus, gpus)
+	}
+	return text
+}
+
+const node = "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: '32', memory: 128Gi, nvidia.com/gpu: '8'}}}\n"
+
+func TestOddClusters(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		objects    string
+		impossible string
+		starts     bool
+		want       []string
+	}{
+		"no node at all":            {waits(1), "", false, []string{}},
+		"no node is large enough":   {waits(9) + node, "1 node: a pod asks for 9 nvidia.com/gpu, the node has 8", false, []string{"itself: 4 nvidia.com/gpu a pod instead of 9, submitted again"}},
+		"nothing stands in its way": {waits(4) + node, "", true, []string{}},
+		"one node more would do":    {waits(8) + node, "", false, []string{"nodes: 1 more node like n1 (8 nvidia.com/gpu)", "itself: minMember 1 instead of 2"}},
+		"its queue is not there":    {strings.Replace(waits(4), "minMember: 2", "minMember: 2, queue: gone", 1) + node, "", false, []string{}},
+		"its only node is cordoned": {
+			waits(4) + strings.Replace(node, "status:", "spec: {unschedulable: true}, status:", 1), "", false,
+			[]string{"nodes: uncordon n1", "nodes: 1 more node like n1 (8 nvidia.com/gpu)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := found(t, c.objects, remedy.Options{Budget: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Starts != c.starts || result.Impossible != c.impossible || !slices.Equal(c.want, texts(result)) || result.Cut {
+				t.Errorf("it starts: %t; impossible: %q; %q; want %+v", result.Starts, result.Impossible, texts(result), c)
+			}
+		})
+	}
+}
+
+// Who is out of time says so, and tells what is known.
+func TestTimeIsUp(t *testing.T) {
+	t.Parallel()
+	result, err := found(t, waits(8)+node, remedy.Options{Budget: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Cut || len(result.Remedies) > 0 || result.Reason.Kind == "" {
+		t.Errorf("after no time it is %+v", result)
+	}
+}
+
+func TestAJobThatIsGoneIsTold(t *testing.T) {
+	t.Parallel()
+	if _, err := found(t, strings.ReplaceAll(waits(1), "waits", "other")+node, remedy.Options{}); err == nil || !strings.Contains(err.Error(), "there is no such job") {
+		t.Errorf("a job that is gone is answered by %v", err)
+	}
+}
+
+// A cluster in which the names of what would be added are taken is told about all the same.
+func TestNamesThatAreTaken(t *testing.T) {
+	t.Parallel()
+	lacking := strings.Replace(waits(2), "minMember: 2", "minMember: 3", 1)
+	taken := "---\n{apiVersion: v1, kind: Pod, metadata: {name: waits-0-new-0, namespace: ml}, spec: {nodeName: n1, containers: [{name: c, image: i}]}, status: {phase: Running}}\n" +
+		"---\n{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: caldera-trial-1}, value: 7}\n"
+	result, err := found(t, lacking+node+taken, remedy.Options{Budget: time.Minute})
+	if err != nil || !slices.Contains(texts(result), "itself: 1 more pod of it") {
+		t.Errorf("the remedies are %v, %v", texts(result), err)
+	}
 }

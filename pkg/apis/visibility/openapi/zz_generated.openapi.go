@@ -789,7 +789,7 @@ func schema_pkg_apis_visibility_v1alpha1_Explanation(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Explanation is what would have a job start, as the scheduler planned it in memory.",
+				Description: "Explanation lists changes after which a job that waits would start. The scheduler planned each of them in memory.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"starts": {
@@ -813,7 +813,7 @@ func schema_pkg_apis_visibility_v1alpha1_Explanation(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes, each of which has it start, and with one step less of which it waits.",
+							Description: "Each of these changes lets it start. With one step less it still waits.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1171,7 +1171,7 @@ func schema_pkg_apis_visibility_v1alpha1_JobViewStatus(ref common.ReferenceCallb
 					},
 					"explanation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What would have it start. The scheduler leaves it empty: \"kubectl caldera explain\" finds it out.",
+							Description: "Which changes would let it start. Only \"kubectl caldera explain\" fills it in.",
 							Ref:         ref(v1alpha1.Explanation{}.OpenAPIModelName()),
 						},
 					},
@@ -1853,7 +1853,7 @@ func schema_pkg_apis_visibility_v1alpha1_Remedy(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Remedy is a change that has a job start.",
+				Description: "Remedy is a change that lets a job start.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {

@@ -87,12 +87,12 @@ type JobViewStatus struct {
 	// How many turns found no room for it.
 	// +optional
 	Refused int32 `json:"refused,omitempty"`
-	// What would have it start. The scheduler leaves it empty: "kubectl caldera explain" finds it out.
+	// Which changes would let it start. Only "kubectl caldera explain" fills it in.
 	// +optional
 	Explanation *Explanation `json:"explanation,omitempty"`
 }
 
-// Explanation is what would have a job start, as the scheduler planned it in memory.
+// Explanation lists changes after which a job that waits would start. The scheduler planned each of them in memory.
 type Explanation struct {
 	// It starts without any change.
 	// +optional
@@ -100,7 +100,7 @@ type Explanation struct {
 	// Why no number of nodes like those that there are would help.
 	// +optional
 	Impossible string `json:"impossible,omitempty"`
-	// Changes, each of which has it start, and with one step less of which it waits.
+	// Each of these changes lets it start. With one step less it still waits.
 	// +optional
 	// +listType=atomic
 	Remedies []Remedy `json:"remedies,omitempty"`
@@ -109,7 +109,7 @@ type Explanation struct {
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
-// Remedy is a change that has a job start.
+// Remedy is a change that lets a job start.
 type Remedy struct {
 	// What is changed: nodes, queue, jobs or itself.
 	Kind string `json:"kind"`
