@@ -31,7 +31,7 @@ type Source struct {
 	State    *model.State
 	Dispatch dispatch.View
 	Ledger   *eviction.Ledger
-	Clock    clock.PassiveClock
+	Clock    clock.WithTicker
 	// Leader is the scheduler itself, without its configuration.
 	Leader v1alpha1.Leader
 	// Configuration returns what it schedules by now, in YAML.
@@ -46,6 +46,8 @@ type Views struct {
 	queues    recent[[]v1alpha1.QueueView]
 	evictions recent[[]v1alpha1.EvictionDecision]
 	cluster   recent[*v1alpha1.ClusterView]
+	histories recent[[]v1alpha1.QueueHistory]
+	history   history
 }
 
 // New returns the views of a source.

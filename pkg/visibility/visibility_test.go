@@ -239,7 +239,7 @@ func ledger() *eviction.Ledger {
 }
 
 func TestANamespaceSeesItsOwnPodsInDecisions(t *testing.T) {
-	views := visibility.New(visibility.Source{Ledger: ledger(), Clock: clocktesting.NewFakePassiveClock(simulated.Noon)})
+	views := visibility.New(visibility.Source{Ledger: ledger(), Clock: clocktesting.NewFakeClock(simulated.Noon)})
 	type seen struct {
 		Name, Namespace, Job, Problem string
 		Members, Pods, Others         int

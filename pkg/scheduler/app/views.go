@@ -98,10 +98,12 @@ func (f *viewFlags) serve(c *core.Core, opts *options.Options, cc *schedulerconf
 		}
 		leader.Since = metav1.NewTime(c.Clock().Now())
 		go kept.Run(ctx)
-		go serve.Run(ctx, visibility.New(visibility.Source{
+		views := visibility.New(visibility.Source{
 			State: c.State, Dispatch: c.Dispatcher.View(), Ledger: c.Evictions.Ledger, Clock: c.Clock(), Leader: leader,
 			Configuration: configuration,
-		}), o)
+		})
+		go views.Sample(ctx)
+		go serve.Run(ctx, views, o)
 	})
 	return nil
 }

@@ -115,6 +115,26 @@ var resources = []*resource{
 			return []any{o.Name, o.Status.Leader.Identity, int64(o.Status.Nodes), int64(o.Status.Waiting), int64(len(o.Status.LeftOut))}
 		},
 	},
+	{
+		name: v1alpha1.QueueHistories, singular: "queuehistory", kind: "QueueHistory", short: []string{"qh"},
+		single: func() runtime.Object { return &v1alpha1.QueueHistory{} }, list: func() runtime.Object { return &v1alpha1.QueueHistoryList{} },
+		all: func(v *visibility.Views, _ string) []runtime.Object {
+			return objects(v.Histories(), func(*v1alpha1.QueueHistory) bool { return true })
+		},
+		fields: func(object runtime.Object) fields.Set {
+			o := object.(*v1alpha1.QueueHistory)
+			return named(&o.ObjectMeta, "status.parent", o.Status.Parent)
+		},
+		columns: columns("Name", "Parent", "Samples", "Oldest"),
+		cells: func(object runtime.Object, now time.Time) []any {
+			o := object.(*v1alpha1.QueueHistory)
+			oldest := ""
+			if len(o.Status.Samples) > 0 {
+				oldest = since(&o.Status.Samples[0].Time, now)
+			}
+			return []any{o.Name, o.Status.Parent, int64(len(o.Status.Samples)), oldest}
+		},
+	},
 }
 
 // objects are the views that are kept.

@@ -255,7 +255,7 @@ func clientsFind(t *testing.T, e *env.Env) {
 	for _, r := range served.APIResources {
 		names[r.Name] = true
 	}
-	want := []string{v1alpha1.ClusterViews, v1alpha1.EvictionDecisions, v1alpha1.JobViews, v1alpha1.LocalQueueViews, v1alpha1.QueueViews}
+	want := []string{v1alpha1.ClusterViews, v1alpha1.EvictionDecisions, v1alpha1.JobViews, v1alpha1.LocalQueueViews, v1alpha1.QueueHistories, v1alpha1.QueueViews}
 	if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, want) {
 		t.Errorf("the API has %v, want %v", got, want)
 	}

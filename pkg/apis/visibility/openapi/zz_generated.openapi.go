@@ -42,7 +42,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.LocalQueueViewList{}.OpenAPIModelName():     schema_pkg_apis_visibility_v1alpha1_LocalQueueViewList(ref),
 		v1alpha1.ObjectReference{}.OpenAPIModelName():        schema_pkg_apis_visibility_v1alpha1_ObjectReference(ref),
 		v1alpha1.Position{}.OpenAPIModelName():               schema_pkg_apis_visibility_v1alpha1_Position(ref),
+		v1alpha1.QueueHistory{}.OpenAPIModelName():           schema_pkg_apis_visibility_v1alpha1_QueueHistory(ref),
+		v1alpha1.QueueHistoryList{}.OpenAPIModelName():       schema_pkg_apis_visibility_v1alpha1_QueueHistoryList(ref),
+		v1alpha1.QueueHistoryStatus{}.OpenAPIModelName():     schema_pkg_apis_visibility_v1alpha1_QueueHistoryStatus(ref),
 		v1alpha1.QueueJobs{}.OpenAPIModelName():              schema_pkg_apis_visibility_v1alpha1_QueueJobs(ref),
+		v1alpha1.QueueSample{}.OpenAPIModelName():            schema_pkg_apis_visibility_v1alpha1_QueueSample(ref),
 		v1alpha1.QueueView{}.OpenAPIModelName():              schema_pkg_apis_visibility_v1alpha1_QueueView(ref),
 		v1alpha1.QueueViewList{}.OpenAPIModelName():          schema_pkg_apis_visibility_v1alpha1_QueueViewList(ref),
 		v1alpha1.QueueViewStatus{}.OpenAPIModelName():        schema_pkg_apis_visibility_v1alpha1_QueueViewStatus(ref),
@@ -1494,6 +1498,146 @@ func schema_pkg_apis_visibility_v1alpha1_Position(ref common.ReferenceCallback) 
 	}
 }
 
+func schema_pkg_apis_visibility_v1alpha1_QueueHistory(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QueueHistory is what a queue has held and was due lately. The scheduler that leads remembers it since it began to lead, for two hours at most.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The name is the queue's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How the queue was.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.QueueHistoryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"status"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.QueueHistoryStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_visibility_v1alpha1_QueueHistoryList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QueueHistoryList is a list of histories.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The histories by the names of the queues.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.QueueHistory{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.QueueHistory{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_visibility_v1alpha1_QueueHistoryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QueueHistoryStatus is how a queue was.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"asOf": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the scheduler looked last.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"parent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The queue that was above it last; empty for the root, and where queues are no tree.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"samples": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What it held and was due, the oldest first. There is none of the time in which the queue did not exist.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.QueueSample{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"asOf", "samples"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.QueueSample{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_visibility_v1alpha1_QueueJobs(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1539,6 +1683,56 @@ func schema_pkg_apis_visibility_v1alpha1_QueueJobs(ref common.ReferenceCallback)
 				},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_visibility_v1alpha1_QueueSample(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QueueSample is what a queue held and was due at one time, with all queues below it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When that was.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"held": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What its jobs held.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"due": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What was due to it; absent where nothing divided the cluster.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"time"},
+			},
+		},
+		Dependencies: []string{
+			resource.Quantity{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 

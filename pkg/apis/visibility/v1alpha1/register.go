@@ -19,6 +19,7 @@ const (
 	LocalQueueViews   = "localqueueviews"
 	EvictionDecisions = "evictiondecisions"
 	ClusterViews      = "clusterviews"
+	QueueHistories    = "queuehistories"
 )
 
 // SchemeGroupVersion is the group with this version.
@@ -38,6 +39,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&LocalQueueView{}, &LocalQueueViewList{},
 		&EvictionDecision{}, &EvictionDecisionList{},
 		&ClusterView{}, &ClusterViewList{},
+		&QueueHistory{}, &QueueHistoryList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

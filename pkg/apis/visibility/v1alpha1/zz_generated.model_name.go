@@ -119,8 +119,28 @@ func (in Position) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QueueHistory) OpenAPIModelName() string {
+	return "dev.caldera.visibility.v1alpha1.QueueHistory"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QueueHistoryList) OpenAPIModelName() string {
+	return "dev.caldera.visibility.v1alpha1.QueueHistoryList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QueueHistoryStatus) OpenAPIModelName() string {
+	return "dev.caldera.visibility.v1alpha1.QueueHistoryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in QueueJobs) OpenAPIModelName() string {
 	return "dev.caldera.visibility.v1alpha1.QueueJobs"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QueueSample) OpenAPIModelName() string {
+	return "dev.caldera.visibility.v1alpha1.QueueSample"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
