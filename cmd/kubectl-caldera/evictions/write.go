@@ -40,7 +40,7 @@ func writeTable(out io.Writer, decisions []v1alpha1.EvictionDecision, now time.T
 			queue = d.Job.Queue
 		}
 		rows = append(rows, []string{
-			leader.Age(&decisions[i].CreationTimestamp, now), d.Action, name(d.Job), queue, strings.Join(victimQueues(d), ","), victims(d), d.Outcome,
+			leader.Age(&decisions[i].CreationTimestamp, now), d.Action, name(d.Job), queue, strings.Join(VictimQueues(d), ","), Victims(d), d.Outcome,
 		})
 	}
 	return leader.Columns(out, "", rows)
@@ -64,14 +64,14 @@ func writeOne(out io.Writer, d *v1alpha1.EvictionDecisionStatus, at metav1.Time,
 	if d.Ended != nil {
 		outcome += " after " + duration.HumanDuration(max(0, d.Ended.Sub(at.Time)))
 	}
-	fmt.Fprintf(out, "%s ago: %s%s; %s evicted: %s\n", leader.Age(&at, now), d.Action, purpose(d), victims(d), outcome)
+	fmt.Fprintf(out, "%s ago: %s%s; %s evicted: %s\n", leader.Age(&at, now), d.Action, purpose(d), Victims(d), outcome)
 	if d.Problem != "" {
 		fmt.Fprintf(out, "  %s\n", d.Problem)
 	}
 	rows := [][]string{{"VICTIM", "JOB", "QUEUE", "NODE", "STATE", "RULE"}}
 	for i := range d.Victims {
 		v := &d.Victims[i]
-		rows = append(rows, []string{v.Namespace + "/" + v.Name, name(&v.Job), v.Job.Queue, where(v), v.State, v.Rule})
+		rows = append(rows, []string{v.Namespace + "/" + v.Name, name(&v.Job), v.Job.Queue, Where(v), v.State, v.Rule})
 	}
 	if err := leader.Columns(out, "  ", rows); err != nil {
 		return err
@@ -85,8 +85,8 @@ func writeOne(out io.Writer, d *v1alpha1.EvictionDecisionStatus, at metav1.Time,
 	return nil
 }
 
-// where is the node that a victim is on, and to which one it is moved if it is.
-func where(v *v1alpha1.EvictionVictim) string {
+// Where is the node that a victim is on, and to which one it is moved if it is.
+func Where(v *v1alpha1.EvictionVictim) string {
 	if v.MovesTo == "" {
 		return v.Node
 	}
@@ -101,8 +101,8 @@ func purpose(d *v1alpha1.EvictionDecisionStatus) string {
 	return fmt.Sprintf(" for %s in queue %s, to start %s", name(d.Job), d.Job.Queue, pods(d.Pods))
 }
 
-// victimQueues are the queues of a decision's victims.
-func victimQueues(d *v1alpha1.EvictionDecisionStatus) []string {
+// VictimQueues are the queues of a decision's victims.
+func VictimQueues(d *v1alpha1.EvictionDecisionStatus) []string {
 	queues := map[string]bool{}
 	for i := range d.Victims {
 		queues[d.Victims[i].Job.Queue] = true
@@ -110,8 +110,8 @@ func victimQueues(d *v1alpha1.EvictionDecisionStatus) []string {
 	return slices.Sorted(maps.Keys(queues))
 }
 
-// victims are the pods that were evicted, of those that were chosen.
-func victims(d *v1alpha1.EvictionDecisionStatus) string {
+// Victims are the pods that were evicted, of those that were chosen.
+func Victims(d *v1alpha1.EvictionDecisionStatus) string {
 	evicted := 0
 	for i := range d.Victims {
 		if d.Victims[i].Evicted {

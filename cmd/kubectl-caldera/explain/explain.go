@@ -63,23 +63,20 @@ func (f *flags) show(ctx context.Context, client *leader.Client, arg string) err
 	if err != nil {
 		return err
 	}
-	job, err := find(ctx, client, namespace, name)
+	job, err := Find(ctx, client, namespace, name)
 	if err != nil {
 		return err
 	}
 	if f.whatIf && job.Status.Waiting {
-		switch job.Status.Explanation, err = f.explain(ctx, client, job); {
-		case apierrors.IsForbidden(err):
-			fmt.Fprintln(client.Streams.ErrOut, "What would have it start is told to who may list nodes, pods and queues of the whole cluster.")
-		case err != nil:
-			fmt.Fprintf(client.Streams.ErrOut, "What would have it start is not known: %v\n", err)
+		if job.Status.Explanation, err = WhatIf(ctx, f.Flags, client, job, f.budget); err != nil {
+			fmt.Fprintln(client.Streams.ErrOut, Unknown(err))
 		}
 	}
 	return f.output.Write(client.Streams.Out, job, func(out io.Writer) error { return write(out, job) })
 }
 
-// find reads a job by its name, or by the name of its object if that is not the same.
-func find(ctx context.Context, client *leader.Client, namespace, name string) (*v1alpha1.JobView, error) {
+// Find reads a job by its name, or by the name of its object if that is not the same.
+func Find(ctx context.Context, client *leader.Client, namespace, name string) (*v1alpha1.JobView, error) {
 	job := &v1alpha1.JobView{}
 	err := client.Get(ctx, v1alpha1.JobViews, namespace, name, job)
 	if !apierrors.IsNotFound(err) {
@@ -104,30 +101,55 @@ func find(ctx context.Context, client *leader.Client, namespace, name string) (*
 }
 
 func write(out io.Writer, job *v1alpha1.JobView) error {
-	s := &job.Status
-	fmt.Fprintf(out, "%s %s/%s, queue %s: %s\n\n", s.Object.Kind, job.Namespace, s.Object.Name, s.Queue, headline(s))
-	rows := [][]string{{"PHASE", string(s.Phase)}, {"PODS", pods(s)}}
-	if s.Reason != nil {
-		rows = append(rows, []string{"WAITS FOR", s.Reason.Type})
-		for part := range strings.SplitSeq(s.Reason.Message, "; ") {
-			rows = append(rows, []string{" ", part})
+	fmt.Fprintf(out, "%s\n\n", Headline(job))
+	var rows [][]string
+	for _, fact := range Facts(&job.Status) {
+		for i, text := range fact.Texts {
+			name := fact.Name
+			if i > 0 {
+				name = " "
+			}
+			rows = append(rows, []string{name, text})
 		}
+	}
+	if err := leader.Columns(out, "", rows); err != nil || job.Status.Explanation == nil {
+		return err
+	}
+	return writeExplanation(out, job.Status.Explanation)
+}
+
+// Fact is something that is told of a job.
+type Fact struct {
+	// Name is in capitals.
+	Name string
+	// Texts are one or more lines.
+	Texts []string
+}
+
+// Facts are what is told of a job.
+func Facts(s *v1alpha1.JobViewStatus) []Fact {
+	facts := []Fact{{"PHASE", []string{string(s.Phase)}}, {"PODS", []string{pods(s)}}}
+	if s.Reason != nil {
+		facts = append(facts, Fact{"WAITS FOR", append([]string{s.Reason.Type}, strings.Split(s.Reason.Message, "; ")...)})
 	}
 	if p := s.Position; p != nil {
 		before := leader.Count(int(p.InQueue-1), "job", "jobs")
 		if p.InQueue == 1 {
 			before = "no job"
 		}
-		rows = append(rows, []string{"BEFORE IT", fmt.Sprintf("%s of its queue, which is %s of %s with jobs that wait",
-			before, ordinal(int(p.Queue)), leader.Count(int(p.OfQueues), "queue", "queues"))})
+		facts = append(facts, Fact{"BEFORE IT", []string{fmt.Sprintf("%s of its queue, which is %s of %s with jobs that wait",
+			before, ordinal(int(p.Queue)), leader.Count(int(p.OfQueues), "queue", "queues"))}})
 	}
 	if s.Refused > 0 {
-		rows = append(rows, []string{"TURNS", fmt.Sprintf("%d that found no room", s.Refused)})
+		facts = append(facts, Fact{"TURNS", []string{fmt.Sprintf("%d that found no room", s.Refused)}})
 	}
-	if err := leader.Columns(out, "", rows); err != nil || s.Explanation == nil {
-		return err
-	}
-	return writeExplanation(out, s.Explanation)
+	return facts
+}
+
+// Headline is a job in one line.
+func Headline(job *v1alpha1.JobView) string {
+	s := &job.Status
+	return fmt.Sprintf("%s %s/%s, queue %s: %s", s.Object.Kind, job.Namespace, s.Object.Name, s.Queue, headline(s))
 }
 
 func headline(s *v1alpha1.JobViewStatus) string {

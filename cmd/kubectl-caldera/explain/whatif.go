@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
@@ -20,8 +22,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/visibility"
 )
 
-// explain finds out what would have a job start. An error may say that the user is not allowed to read what that takes.
-func (f *flags) explain(ctx context.Context, client *leader.Client, job *v1alpha1.JobView) (*v1alpha1.Explanation, error) {
+// WhatIf finds out what would have a job start, and tries changes for so long at most. It reads the objects of the whole cluster: an error may say that
+// the user is not allowed to.
+func WhatIf(ctx context.Context, f *leader.Flags, client *leader.Client, job *v1alpha1.JobView, budget time.Duration) (*v1alpha1.Explanation, error) {
 	config, err := client.Configuration(ctx)
 	if err != nil {
 		return nil, err
@@ -43,7 +46,7 @@ func (f *flags) explain(ctx context.Context, client *leader.Client, job *v1alpha
 		return key.Namespace == job.Namespace && visibility.NameOf(key) == job.Name
 	}
 	// What the scheduler in memory logs is nobody's news.
-	result, err := remedy.Find(klog.NewContext(ctx, logr.Discard()), objects, is, remedy.Options{Config: config, Now: now, Budget: f.budget})
+	result, err := remedy.Find(klog.NewContext(ctx, logr.Discard()), objects, is, remedy.Options{Config: config, Now: now, Budget: budget})
 	if err != nil {
 		return nil, err
 	}
@@ -54,26 +57,38 @@ func (f *flags) explain(ctx context.Context, client *leader.Client, job *v1alpha
 	return e, nil
 }
 
+// Unknown says why it is not known what would have a job start.
+func Unknown(err error) string {
+	if apierrors.IsForbidden(err) {
+		return "What would have it start is told to who may list nodes, pods and queues of the whole cluster."
+	}
+	return fmt.Sprintf("What would have it start is not known: %v", err)
+}
+
+// Heading is what remedies are told under, or that there are none.
+func Heading(e *v1alpha1.Explanation) string {
+	switch {
+	case e.Starts:
+		return "IT IS ABOUT TO START: planned again, nothing stands in its way"
+	case len(e.Remedies) == 0 && e.Incomplete:
+		return "WOULD START WITH: nothing was found in the time given"
+	case len(e.Remedies) == 0:
+		return "WOULD START WITH: no single change of nodes, queues, jobs or itself was found that is enough"
+	case len(e.Remedies) == 1:
+		return "WOULD START WITH (planned again)"
+	}
+	return "WOULD START WITH ANY ONE OF (each planned again)"
+}
+
 // writeExplanation writes what would have a job start.
 func writeExplanation(out io.Writer, e *v1alpha1.Explanation) error {
 	fmt.Fprintln(out)
 	if e.Impossible != "" {
 		fmt.Fprintf(out, "NO NODE HERE CAN HOLD IT, however empty\n  %s\n\n", e.Impossible)
 	}
-	switch {
-	case e.Starts:
-		fmt.Fprintln(out, "IT IS ABOUT TO START: planned again, nothing stands in its way")
+	fmt.Fprintln(out, Heading(e))
+	if e.Starts || len(e.Remedies) == 0 {
 		return nil
-	case len(e.Remedies) == 0 && e.Incomplete:
-		fmt.Fprintln(out, "WOULD START WITH: nothing was found in the time given by --budget")
-		return nil
-	case len(e.Remedies) == 0:
-		fmt.Fprintln(out, "WOULD START WITH: no single change of nodes, queues, jobs or itself was found that is enough")
-		return nil
-	case len(e.Remedies) == 1:
-		fmt.Fprintln(out, "WOULD START WITH (planned again)")
-	default:
-		fmt.Fprintln(out, "WOULD START WITH ANY ONE OF (each planned again)")
 	}
 	rows := make([][]string, len(e.Remedies))
 	for i, r := range e.Remedies {

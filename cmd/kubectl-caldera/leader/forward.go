@@ -37,7 +37,7 @@ func (f *forward) close() { f.once.Do(func() { close(f.stop) }) }
 // errAway: the pod that the scheduler led in takes no connection. Another one may lead soon.
 var errAway = errors.New("no connection")
 
-// goThere opens a port-forward to the scheduler that leads, and asks there from now on.
+// goThere opens a port-forward to the scheduler that leads, and asks there from now on. mu is held.
 func (c *Client) goThere(ctx context.Context) error {
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
@@ -105,7 +105,7 @@ func (n *notes) Dial(protocols ...string) (httpstream.Connection, string, error)
 	return connection, protocol, err
 }
 
-// open opens the port-forward, and returns the port of this machine.
+// open opens the port-forward, and returns the port of this machine. mu is held.
 func (c *Client) open(ctx context.Context, client kubernetes.Interface, config *rest.Config, pod string, port int32) (uint16, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(config)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,12 +73,15 @@ func (f *Flags) Scope() (string, error) {
 	return namespace, err
 }
 
-// Client asks for views.
+// Client asks for views. Its methods may be called at any time from anywhere.
 type Client struct {
 	// Streams are those of the command.
 	Streams genericiooptions.IOStreams
 	flags   *Flags
-	rest    rest.Interface
+
+	// mu guards what follows. It is held while a port-forward is opened: whoever else asks needs it, too.
+	mu   sync.Mutex
+	rest rest.Interface
 	// direct: the API is not installed, so that the scheduler itself is asked. forward is how, once it has been found.
 	direct  bool
 	forward *forward
@@ -93,7 +97,7 @@ func (f *Flags) With(cmd *cobra.Command, do func(context.Context, *Client) error
 	if c.rest, err = restFor(config); err != nil {
 		return err
 	}
-	defer c.hangUp()
+	defer c.close()
 	return do(cmd.Context(), c)
 }
 
@@ -104,45 +108,56 @@ func restFor(config *rest.Config) (rest.Interface, error) {
 	return rest.RESTClientFor(config)
 }
 
-// hangUp ends a port-forward, if one is open.
-func (c *Client) hangUp() {
+func (c *Client) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.forward != nil {
 		c.forward.close()
 		c.forward = nil
 	}
 }
 
+// hangUp ends a port-forward, if it is the one by which is asked now. Another one may have been opened since it failed.
+func (c *Client) hangUp(f *forward) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f != nil && c.forward == f {
+		f.close()
+		c.forward = nil
+	}
+}
+
 // List reads views of a namespace, all if it is empty.
 func (c *Client) List(ctx context.Context, resource, namespace string, o metav1.ListOptions, into runtime.Object) error {
-	return c.ask(ctx, func(ctx context.Context) error {
-		return c.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).
+	return c.ask(ctx, func(ctx context.Context, r rest.Interface) error {
+		return r.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).
 			VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(into)
 	})
 }
 
 // Get reads one view.
 func (c *Client) Get(ctx context.Context, resource, namespace, name string, into runtime.Object) error {
-	return c.ask(ctx, func(ctx context.Context) error {
-		return c.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).Do(ctx).Into(into)
+	return c.ask(ctx, func(ctx context.Context, r rest.Interface) error {
+		return r.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).Do(ctx).Into(into)
 	})
 }
 
 // ask asks until somebody answers. Where the API is not installed it goes to the scheduler itself.
-func (c *Client) ask(ctx context.Context, do func(context.Context) error) error {
+func (c *Client) ask(ctx context.Context, do func(context.Context, rest.Interface) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no scheduler that leads has answered"))
 	defer cancel()
 	told := false
 	for {
-		err := c.once(ctx, do)
-		if err != nil && notInstalled(err) && !c.direct {
-			c.direct = true
-			err = c.once(ctx, do)
+		by, err := c.once(ctx, do)
+		if err != nil && notInstalled(err) && by == nil {
+			c.goDirect()
+			by, err = c.once(ctx, do)
 		}
 		if err == nil || !passing(err) {
 			return err
 		}
 		// Another one may lead by now, in another pod.
-		c.hangUp()
+		c.hangUp(by)
 		if !told {
 			fmt.Fprintf(c.Streams.ErrOut, "The scheduler that leads does not answer (%v); waiting for one for up to %s.\n", err, patience)
 			told = true
@@ -155,15 +170,34 @@ func (c *Client) ask(ctx context.Context, do func(context.Context) error) error 
 	}
 }
 
-func (c *Client) once(ctx context.Context, do func(context.Context) error) error {
+// goDirect has the scheduler itself asked from now on.
+func (c *Client) goDirect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.direct = true
+}
+
+// once asks once. It returns the port-forward by which it has asked; nil if that was the cluster's API server, or none could be opened.
+func (c *Client) once(ctx context.Context, do func(context.Context, rest.Interface) error) (*forward, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
+	r, by, err := c.way(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return by, do(ctx, r)
+}
+
+// way is how is asked now. It opens a port-forward if that takes one.
+func (c *Client) way(ctx context.Context) (rest.Interface, *forward, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.direct && c.forward == nil {
 		if err := c.goThere(ctx); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	return do(ctx)
+	return c.rest, c.forward, nil
 }
 
 // notInstalled reports whether the cluster's API server knows nothing of the API: not who asks for what is not there.
@@ -175,4 +209,13 @@ func notInstalled(err error) bool {
 func passing(err error) bool {
 	return errors.Is(err, errAway) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Message is what is said of an error: what the API server refuses in the words of kubectl.
+func Message(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Reason != "" {
+		return fmt.Sprintf("Error from server (%s): %v", status.Status().Reason, err)
+	}
+	return fmt.Sprintf("error: %v", err)
 }

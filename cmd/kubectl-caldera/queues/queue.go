@@ -63,7 +63,7 @@ func (f *one) show(ctx context.Context, client *leader.Client, name string) erro
 		return err
 	}
 	return f.output.Write(client.Streams.Out, queue, func(out io.Writer) error {
-		if err := writeAll(out, []view{{queue.Name, &queue.Status}}); err != nil || len(waiting.Items) == 0 {
+		if err := writeAll(out, []View{{queue.Name, &queue.Status}}); err != nil || len(waiting.Items) == 0 {
 			return err
 		}
 		fmt.Fprintln(out)

@@ -60,9 +60,12 @@ Who may not see all queues sees those that have jobs of the namespace.`,
 
 func (f *flags) show(ctx context.Context, client *leader.Client) error {
 	return f.watch.Repeat(ctx, client.Streams.Out, func(out io.Writer) error {
-		list, views, err := f.read(ctx, client)
+		list, views, note, err := Read(ctx, f.Flags, client)
 		if err != nil {
 			return err
+		}
+		if note != "" {
+			fmt.Fprintln(client.Streams.ErrOut, note)
 		}
 		return f.output.Write(out, list, func(out io.Writer) error {
 			if len(views) == 0 {
@@ -74,32 +77,31 @@ func (f *flags) show(ctx context.Context, client *leader.Client) error {
 	})
 }
 
-// read reads all queues, or those of the namespace if the user may not read all and has not asked for them.
-func (f *flags) read(ctx context.Context, client *leader.Client) (runtime.Object, []view, error) {
+// Read reads all queues, or those of the namespace if the user may not read all and has not asked for them; a note says so then.
+func Read(ctx context.Context, f *leader.Flags, client *leader.Client) (list runtime.Object, views []View, note string, err error) {
 	all := &v1alpha1.QueueViewList{}
-	err := client.List(ctx, v1alpha1.QueueViews, "", metav1.ListOptions{}, all)
+	err = client.List(ctx, v1alpha1.QueueViews, "", metav1.ListOptions{}, all)
 	if err == nil {
-		views := make([]view, len(all.Items))
+		views := make([]View, len(all.Items))
 		for i := range all.Items {
-			views[i] = view{all.Items[i].Name, &all.Items[i].Status}
+			views[i] = View{all.Items[i].Name, &all.Items[i].Status}
 		}
-		return all, views, nil
+		return all, views, "", nil
 	}
 	if !apierrors.IsForbidden(err) || f.AllNamespaces {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
-	namespace, scopeErr := f.Scope()
-	if scopeErr != nil {
-		return nil, nil, scopeErr
+	namespace, err := f.Scope()
+	if err != nil {
+		return nil, nil, "", err
 	}
 	local := &v1alpha1.LocalQueueViewList{}
-	if localErr := client.List(ctx, v1alpha1.LocalQueueViews, namespace, metav1.ListOptions{}, local); localErr != nil {
-		return nil, nil, localErr
+	if err := client.List(ctx, v1alpha1.LocalQueueViews, namespace, metav1.ListOptions{}, local); err != nil {
+		return nil, nil, "", err
 	}
-	fmt.Fprintf(client.Streams.ErrOut, "You may not see all queues; these have jobs of namespace %s.\n", namespace)
-	views := make([]view, len(local.Items))
+	views = make([]View, len(local.Items))
 	for i := range local.Items {
-		views[i] = view{local.Items[i].Name, &local.Items[i].Status}
+		views[i] = View{local.Items[i].Name, &local.Items[i].Status}
 	}
-	return local, views, nil
+	return local, views, fmt.Sprintf("You may not see all queues; these have jobs of namespace %s.", namespace), nil
 }

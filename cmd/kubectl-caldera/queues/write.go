@@ -19,61 +19,63 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 )
 
-// view is a queue by name.
-type view struct {
-	name string
+// View is a queue by name.
+type View struct {
+	Name string
 	*v1alpha1.QueueViewStatus
 }
 
-// row is a line of the table: a queue, with the branches of the tree before its name.
-type row struct {
-	view
-	label string
+// Row is a line of the table: a queue, with the branches of the tree before its name.
+type Row struct {
+	View
+	Label string
+	// Depth is how many of the table's queues are above it.
+	Depth int
 }
 
 // write writes a table of queues, those below another one after it.
-func write(out io.Writer, views []view, name corev1.ResourceName, all bool) error {
+func write(out io.Writer, views []View, name corev1.ResourceName, all bool) error {
 	if all {
 		return writeAll(out, views)
 	}
 	if name == "" {
-		name = shown(views)
+		name = Shown(views)
 	}
 	short := strings.ToUpper(string(name[strings.LastIndex(string(name), "/")+1:]))
 	table := [][]string{{"QUEUE", short + " HELD", "DUE", "LIMIT", "WAITING", "OLDEST", "STATE"}}
-	for _, r := range tree(views) {
+	for _, r := range Tree(views) {
 		table = append(table, []string{
-			r.label, amount(r.Held, name, "0"), amount(r.Due, name, ""), limit(r.view, name), strconv.Itoa(int(r.Waiting)),
-			leader.Age(r.WaitingSince, r.AsOf.Time), state(r.view, name),
+			r.Label, Amount(r.Held, name, "0"), Amount(r.Due, name, ""), Limit(r.View, name), strconv.Itoa(int(r.Waiting)),
+			leader.Age(r.WaitingSince, r.AsOf.Time), State(r.View, name),
 		})
 	}
 	return leader.Columns(out, "", table)
 }
 
 // writeAll writes a line for each resource of a queue.
-func writeAll(out io.Writer, views []view) error {
+func writeAll(out io.Writer, views []View) error {
 	table := [][]string{{"QUEUE", "RESOURCE", "HELD", "DUE", "LIMIT", "GUARANTEE", "WAITING", "OLDEST", "STATE"}}
-	for _, r := range tree(views) {
-		names := resources(r.Held, r.Due, r.Limit, r.Guarantee)
+	for _, r := range Tree(views) {
+		names := Resources(r.Held, r.Due, r.Limit, r.Guarantee)
 		if len(names) == 0 {
 			names = []corev1.ResourceName{""}
 		}
-		label, waiting, oldest := r.label, strconv.Itoa(int(r.Waiting)), leader.Age(r.WaitingSince, r.AsOf.Time)
+		label, waiting, oldest := r.Label, strconv.Itoa(int(r.Waiting)), leader.Age(r.WaitingSince, r.AsOf.Time)
 		for i, name := range names {
 			if i > 0 {
 				label, waiting, oldest = " ", " ", " "
 			}
 			table = append(table, []string{
-				label, string(name), amount(r.Held, name, "0"), amount(r.Due, name, ""), limit(r.view, name), amount(r.Guarantee, name, ""),
-				waiting, oldest, state(r.view, name),
+				label, string(name), Amount(r.Held, name, "0"), Amount(r.Due, name, ""), Limit(r.View, name), Amount(r.Guarantee, name, ""),
+				waiting, oldest, State(r.View, name),
 			})
 		}
 	}
 	return leader.Columns(out, "", table)
 }
 
-// shown is the resource that is shown if nobody says which: the devices that queues are due or hold most of, else cpu.
-func shown(views []view) corev1.ResourceName {
+// Shown is the resource that is shown if nobody says which: the devices that queues are due or hold most of, else cpu.
+func Shown(views []View) corev1.ResourceName {
 	sums := map[corev1.ResourceName]*resource.Quantity{}
 	for _, v := range views {
 		for _, list := range []corev1.ResourceList{v.Held, v.Due} {
@@ -97,8 +99,8 @@ func shown(views []view) corev1.ResourceName {
 	return most
 }
 
-// resources are the names in some lists.
-func resources(lists ...corev1.ResourceList) []corev1.ResourceName {
+// Resources are the names in some lists.
+func Resources(lists ...corev1.ResourceList) []corev1.ResourceName {
 	names := map[corev1.ResourceName]bool{}
 	for _, list := range lists {
 		for name := range list {
@@ -108,55 +110,55 @@ func resources(lists ...corev1.ResourceList) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// tree has each queue after the one above it. Queues whose parent is not in the list are at the top.
-func tree(views []view) []row {
-	below, known := map[string][]view{}, map[string]bool{}
+// Tree has each queue after the one above it. Queues whose parent is not in the list are at the top.
+func Tree(views []View) []Row {
+	below, known := map[string][]View{}, map[string]bool{}
 	for _, v := range views {
-		known[v.name] = true
+		known[v.Name] = true
 	}
 	for _, v := range views {
 		parent := v.Parent
-		if !known[parent] || parent == v.name {
+		if !known[parent] || parent == v.Name {
 			parent = ""
 		}
 		below[parent] = append(below[parent], v)
 	}
 	for _, list := range below {
-		slices.SortFunc(list, func(a, b view) int { return cmp.Compare(a.name, b.name) })
+		slices.SortFunc(list, func(a, b View) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	var rows []row
+	var rows []Row
 	seen := map[string]bool{}
-	var walk func(parent, first, rest string)
-	walk = func(parent, first, rest string) {
+	var walk func(parent, first, rest string, depth int)
+	walk = func(parent, first, rest string, depth int) {
 		for i, v := range below[parent] {
-			if seen[v.name] {
+			if seen[v.Name] {
 				continue
 			}
-			seen[v.name] = true
+			seen[v.Name] = true
 			branch, next := first, rest
 			if parent != "" && i == len(below[parent])-1 {
 				branch, next = strings.Replace(first, "├", "└", 1), strings.Replace(rest, "│", " ", 1)
 			}
-			rows = append(rows, row{v, branch + v.name})
+			rows = append(rows, Row{v, branch + v.Name, depth})
 			if parent == "" {
-				walk(v.name, "├─ ", "│  ")
+				walk(v.Name, "├─ ", "│  ", depth+1)
 			} else {
-				walk(v.name, next+"├─ ", next+"│  ")
+				walk(v.Name, next+"├─ ", next+"│  ", depth+1)
 			}
 		}
 	}
-	walk("", "", "")
+	walk("", "", "", 0)
 	for _, v := range views {
-		if !seen[v.name] {
+		if !seen[v.Name] {
 			// It is below itself: the scheduler leaves it out, and says why.
-			rows = append(rows, row{v, v.name})
+			rows = append(rows, Row{v, v.Name, 0})
 		}
 	}
 	return rows
 }
 
-// amount is how much of a resource there is in a list; what is missing if it is not in it.
-func amount(list corev1.ResourceList, name corev1.ResourceName, missing string) string {
+// Amount is how much of a resource there is in a list; what is missing if it is not in it.
+func Amount(list corev1.ResourceList, name corev1.ResourceName, missing string) string {
 	q, ok := list[name]
 	if !ok {
 		if len(list) > 0 {
@@ -167,7 +169,8 @@ func amount(list corev1.ResourceList, name corev1.ResourceName, missing string) 
 	return q.String()
 }
 
-func limit(v view, name corev1.ResourceName) string {
+// Limit is how much of a resource a queue may hold; empty for all there is.
+func Limit(v View, name corev1.ResourceName) string {
 	if q, ok := v.Limit[name]; ok {
 		return q.String()
 	}
@@ -177,8 +180,8 @@ func limit(v view, name corev1.ResourceName) string {
 	return ""
 }
 
-// state is whether a queue is open, and how what it holds compares with what it is due.
-func state(v view, name corev1.ResourceName) string {
+// State is whether a queue is open, and how what it holds compares with what it is due.
+func State(v View, name corev1.ResourceName) string {
 	if v.Fault != nil {
 		return "Left out: " + v.Fault.Message
 	}

@@ -21,16 +21,16 @@ func amounts(gpus, cores string) corev1.ResourceList {
 	return corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus), "cpu": resource.MustParse(cores)}
 }
 
-func tables() []view {
+func tables() []View {
 	now := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
-	queue := func(name, parent string, s v1alpha1.QueueViewStatus) view {
+	queue := func(name, parent string, s v1alpha1.QueueViewStatus) View {
 		s.AsOf, s.Parent = now, parent
 		if s.State == "" {
 			s.State = "Open"
 		}
-		return view{name, &s}
+		return View{name, &s}
 	}
-	return []view{
+	return []View{
 		queue("lab", "root", v1alpha1.QueueViewStatus{Held: amounts("10", "20"), Due: amounts("12", "40"), Waiting: 3, WaitingSince: new(metav1.NewTime(now.Add(-time.Hour)))}),
 		queue("night", "lab", v1alpha1.QueueViewStatus{Held: amounts("9", "1"), Due: amounts("4", "1"), Limit: amounts("16", "1")}),
 		queue("day", "lab", v1alpha1.QueueViewStatus{Held: amounts("1", "1"), State: "Closed", Waiting: 1, ReservedFor: &v1alpha1.JobReference{Namespace: "ml", Name: "big"}}),
@@ -77,7 +77,7 @@ func TestOneResourceIsShown(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "CPU HELD") || !strings.Contains(got, "20 below its due") {
 		t.Errorf("by cpu the table is\n%s", got)
 	}
-	if name := shown([]view{{"a", &v1alpha1.QueueViewStatus{Held: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}); name != corev1.ResourceCPU {
+	if name := Shown([]View{{"a", &v1alpha1.QueueViewStatus{Held: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}); name != corev1.ResourceCPU {
 		t.Errorf("without devices %s is shown", name)
 	}
 }
