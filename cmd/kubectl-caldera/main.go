@@ -7,7 +7,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
@@ -23,11 +21,13 @@ import (
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/evictions"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/explain"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/queues"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/replay"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/snapshot"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/status"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/ui"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/version"
 )
 
@@ -38,18 +38,9 @@ func main() {
 	// What is not logged by a command's own logger is of interest only if it is an error.
 	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(-1))))
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, message(err))
+		fmt.Fprintln(os.Stderr, leader.Message(err))
 		os.Exit(1)
 	}
-}
-
-// message is what is said of an error: what the API server refuses in the words of kubectl.
-func message(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Reason != "" {
-		return fmt.Sprintf("Error from server (%s): %v", status.Status().Reason, err)
-	}
-	return fmt.Sprintf("error: %v", err)
 }
 
 func newCommand() *cobra.Command {
@@ -63,7 +54,7 @@ func newCommand() *cobra.Command {
 	// Libraries of Kubernetes' components add flags to every command line.
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.AddCommand(
-		status.New(), queues.New(), queues.NewQueue(), jobs.New(), explain.New(), evictions.New(),
+		status.New(), queues.New(), queues.NewQueue(), jobs.New(), explain.New(), evictions.New(), ui.New(),
 		simulate.New(), snapshot.New(), replay.New(), convert.New(), convert.NewValidate(), version.New(),
 	)
 	return root
