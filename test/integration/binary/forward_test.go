@@ -15,13 +15,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/status"
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
 	"github.com/caldera-scheduler/caldera/test/integration/env"
@@ -162,5 +166,37 @@ func TestWithoutTheAPIThePodIsAsked(t *testing.T) {
 	}
 	if now := leadersEndpoints(t, e); now == where {
 		t.Errorf("views are at %q as before", now)
+	}
+	manyAskAtATime(t, asked)
+}
+
+// manyAskAtATime: one client answers several questions at a time, as the page has them. It opens one port-forward for all of them.
+func manyAskAtATime(t *testing.T, args []string) {
+	t.Helper()
+	flags := leader.NewFlags()
+	cmd := &cobra.Command{RunE: func(cmd *cobra.Command, _ []string) error {
+		return flags.With(cmd, func(ctx context.Context, client *leader.Client) error {
+			questions, ctx := errgroup.WithContext(ctx)
+			for i := range 16 {
+				questions.Go(func() error {
+					if i%2 == 0 {
+						return client.Get(ctx, v1alpha1.ClusterViews, "", v1alpha1.ClusterName, &v1alpha1.ClusterView{})
+					}
+					list := &v1alpha1.JobViewList{}
+					if err := client.List(ctx, v1alpha1.JobViews, "", metav1.ListOptions{}, list); err != nil {
+						return err
+					}
+					if len(list.Items) != 1 {
+						return fmt.Errorf("there are %d jobs, want 1", len(list.Items))
+					}
+					return nil
+				})
+			}
+			return questions.Wait()
+		})
+	}}
+	flags.Add(cmd, true)
+	if out, said, err := command(t.Context(), cmd, args...); err != nil {
+		t.Errorf("of many questions at a time one is answered by %v\n%s\n%s", err, out, said)
 	}
 }
