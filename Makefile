@@ -77,10 +77,10 @@ test-unit: ## Run the tests next to the code, with the race detector
 # skip it there would be to say that it has passed.
 .PHONY: browser
 browser:
-	@for name in "$${CHROMIUM:-}" chromium chromium-browser google-chrome; do if [[ -n $$name ]] && command -v "$$name" >/dev/null; then exit 0; fi; done; \
-	if [[ $${CI:-} != true || $$(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then exit 0; fi; \
-	export DEBIAN_FRONTEND=noninteractive; missing=chromium; command -v npm >/dev/null || missing="$$missing npm"; \
-	apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing fonts-dejavu-core
+	@missing=$$(command -v "$${CHROMIUM:-chromium}" chromium-browser google-chrome >/dev/null || echo chromium fonts-dejavu-core; command -v npm >/dev/null || echo npm); \
+	if [[ -n $$missing && $${CI:-} == true && $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	fi
 
 .PHONY: test-integration
 test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera browser ## Run the tests on a real etcd and kube-apiserver, and those of the manifests

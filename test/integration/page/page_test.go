@@ -31,7 +31,7 @@ import (
 // mostRendering is within what time 1,000 jobs are on the screen, from when the page has them.
 const (
 	mostRendering = time.Second
-	mostAttempts  = 5
+	mostAttempts  = 10
 )
 
 // pictures: screenshots of the views are written into docs/pictures. It takes some minutes more, for the history to be one.
@@ -59,7 +59,7 @@ type scenes struct {
 
 func TestThePageShowsTheCluster(t *testing.T) {
 	t.Parallel()
-	chromium := cmp.Or(os.Getenv("CHROMIUM"), needed(t, "Chromium", "chromium", "chromium-browser", "google-chrome"))
+	chromium := needed(t, "Chromium", cmp.Or(os.Getenv("CHROMIUM"), "chromium"), "chromium-browser", "google-chrome")
 	source := axe(t)
 	s := newStage(t)
 	s.play(t)
@@ -654,6 +654,6 @@ func (s *scenes) live(t *testing.T) {
 		s.create(t, next)
 		at := value[int](t, s.browser, `Date.now()`)
 		s.open(t, "#/fairness", "fairness")
-		s.eventually(t, fmt.Sprintf(`Date.now() > %d + 45000 ? "" : "more samples are awaited"`, at))
+		s.eventually(t, fmt.Sprintf(`Date.now() > %d + 31000 ? "" : "more samples are awaited"`, at))
 	}
 }

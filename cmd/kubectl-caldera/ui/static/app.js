@@ -10,9 +10,11 @@ import { jobs } from "./jobs.js";
 import { nodes } from "./nodes.js";
 import { queues } from "./queues.js";
 
-// often is how often what is shown is asked for again, in milliseconds. gap is how many times as long as an answer takes is waited at least.
+// often is how often what is shown is asked for again, in milliseconds. gap is how many times as long as an answer takes is waited at least, longest
+// how long at most.
 const often = 3000;
 const gap = 10;
+const longest = 60000;
 
 const views = { queues, jobs, evictions, nodes, fairness };
 const main = document.getElementById("main");
@@ -31,6 +33,7 @@ let shown = null;
 async function refresh(view) {
 	const started = performance.now();
 	const { error, stop } = view;
+	let failed = false;
 	try {
 		const data = await view.ask(stop.signal);
 		if (shown !== view || view.stop !== stop) {
@@ -47,12 +50,14 @@ async function refresh(view) {
 		if (shown !== view || view.stop !== stop) {
 			return;
 		}
+		failed = true;
 		say(error, problem.message);
 		main.dataset.view = view.name;
 	}
-	const took = performance.now() - started;
+	// What has failed may have taken long because nobody answered: that costs nothing, and may be over.
+	const pause = failed ? often : Math.max(view.often ?? often, Math.min(gap * (performance.now() - started), longest));
 	clearTimeout(view.timer);
-	view.timer = setTimeout(() => refresh(view), document.hidden ? 10 * often : Math.max(view.often ?? often, gap * took));
+	view.timer = setTimeout(() => refresh(view), document.hidden ? 10 * often : pause);
 }
 
 // show shows the view that the address names.
@@ -96,6 +101,7 @@ function again() {
 
 async function summarize() {
 	const summary = document.getElementById("summary");
+	let pause = 2 * often;
 	try {
 		const c = await ask("cluster");
 		const parts = [`${c.waiting} waiting`, times(c.nodes, "node"), `${c.leader} leads${c.since ? ` since ${c.since.ago}` : ""}`];
@@ -107,8 +113,9 @@ async function summarize() {
 	} catch (problem) {
 		// Who may not see the cluster may see jobs; what else is wrong is said there.
 		say(summary, "");
+		pause = 10 * often;
 	}
-	setTimeout(summarize, document.hidden ? 10 * often : 2 * often);
+	setTimeout(summarize, document.hidden ? 10 * often : pause);
 }
 
 const wanted = matchMedia("(prefers-color-scheme: dark)");

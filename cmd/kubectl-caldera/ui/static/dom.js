@@ -49,6 +49,8 @@ export function mark(element, name, value) {
 export function keep(parent, list, keyOf, make, update) {
 	const before = parent.kept ?? new Map();
 	const now = new Map();
+	// What is new as a whole is put there at once.
+	const whole = parent.firstElementChild === null ? [] : null;
 	let place = parent.firstElementChild;
 	for (const item of list) {
 		const key = keyOf(item);
@@ -58,11 +60,16 @@ export function keep(parent, list, keyOf, make, update) {
 		}
 		update(element, item);
 		now.set(key, element);
-		if (element === place) {
+		if (whole) {
+			whole.push(element);
+		} else if (element === place) {
 			place = place.nextElementSibling;
 		} else {
 			parent.insertBefore(element, place);
 		}
+	}
+	if (whole) {
+		parent.append(...whole);
 	}
 	while (place !== null) {
 		const next = place.nextElementSibling;
