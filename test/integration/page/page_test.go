@@ -650,7 +650,7 @@ func (s *scenes) live(t *testing.T) {
 		{"detector-a", "vision", "language"}, {"finetune", "ml", "serving"}, {"pretrain-7b", "ml", "training"}, {"ranker", "web", "vision"}, {"detector-b", "vision", "language"},
 	} {
 		s.end(t, round.namespace, round.ends)
-		next := job("web", fmt.Sprintf("next-%d", i), round.queue, 2, 2, 8)
+		next := job("ml", fmt.Sprintf("next-%d", i), round.queue, 2, 2, 8)
 		s.create(t, next)
 		at := value[int](t, s.browser, `Date.now()`)
 		s.open(t, "#/fairness", "fairness")
