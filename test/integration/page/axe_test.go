@@ -4,7 +4,6 @@
 package page_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,7 +64,7 @@ func (b *browser) accessible(t *testing.T, source, what string) int {
 		t.Errorf("%s: axe-core finds %s: %s\n%s", what, v.ID, v.Help, strings.Join(v.Nodes, "\n"))
 	}
 	if found.Passed == 0 {
-		t.Errorf("%s: %s", what, fmt.Sprintf("no rule of axe-core has passed: it has looked at nothing (%+v)", found))
+		t.Errorf("%s: no rule of axe-core has passed: it has looked at nothing (%+v)", what, found)
 	}
 	return found.Passed
 }

@@ -178,7 +178,7 @@ func aJobIsExplained(t *testing.T, s *scenes) {
 	}
 	text := value[string](t, s.browser, `document.querySelector("main").innerText`)
 	for _, part := range append(strings.Split(j.Status.Reason.Message, "; "), "PodGroup vision/job-0240, queue vision: waits ", j.Status.Reason.Type,
-		fmt.Sprintf("queue, which is")) {
+		"of its queue, which is") {
 		if !strings.Contains(text, part) {
 			t.Errorf("the page of the job does not say %q:\n%s", part, text)
 		}

@@ -67,7 +67,7 @@ func fewColours(from image.Image) *image.Paletted {
 			others = append(others, c)
 		}
 	}
-	palette := append(first, others...)
+	palette := slices.Concat(first, others)
 	palette = palette[:min(len(palette), 256)]
 	to, nearest := image.NewPaletted(bounds, palette), map[color.RGBA]uint8{}
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
