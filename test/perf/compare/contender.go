@@ -51,6 +51,8 @@ type contender struct {
 	args []string
 	// queues is the number of queues the gangs are spread over; 0: all are in the default queue.
 	queues int
+	// views is how many times a second somebody asks it for its queues.
+	views int
 	// gates and apis are switched on in the control plane.
 	gates, apis []string
 }
@@ -64,6 +66,10 @@ func known(o options) []contender {
 		{name: "plain", about: "Caldera's profile default-scheduler with pods without groups", pods: plainPods},
 		{name: "queues", about: "Caldera with the gangs spread over queues", pods: volcanoPods, queues: o.queues},
 		{name: "tiers", about: "Caldera by a volcano-scheduler.conf", pods: volcanoPods, args: []string{"--volcano-conf=" + o.tiers}},
+		{
+			name: "viewed", about: "Caldera, which is asked for its queues --views times a second", pods: volcanoPods, views: o.views,
+			args: []string{"--visibility-port={port}", "--visibility-advertise-address=127.0.0.1"},
+		},
 		{name: "per-gang", about: "Caldera with one event a gang instead of one a pod", pods: volcanoPods, gangArgs: map[string]any{"scheduledEvents": "PerGang"}},
 		{name: "stock", about: "upstream's kube-scheduler with pods without groups", pods: plainPods, rival: true, pkg: stockPackage, config: stock},
 		{

@@ -35,6 +35,7 @@ type options struct {
 	out        string
 	binary     string
 	profile    int
+	views      int
 }
 
 func main() {
@@ -74,6 +75,7 @@ and those of --other, which names a program, what pods it is given (plain, alone
 	flags.StringVar(&o.out, "out", "_output/compare", "directory for the raw figures and the plots")
 	flags.StringVar(&o.binary, "binary", "", "measure this build of Caldera instead of the checkout's")
 	flags.IntVar(&o.profile, "profile", 0, "keep CPU profiles of so many seconds, and heap profiles at their end, of kube-schedulers with --out")
+	flags.IntVar(&o.views, "views", 100, "how many times a second the contender viewed is asked for its queues")
 	cmd.AddCommand(newLimitCommand())
 	return cmd
 }

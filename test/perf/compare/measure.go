@@ -34,6 +34,8 @@ type result struct {
 	Spread time.Duration `json:"gangSpread"`
 	// Told is how long after the last bind the last event of a bound pod was written.
 	Told time.Duration `json:"eventsAfter"`
+	// Views is how many times it has answered who asked for its queues.
+	Views int `json:"views,omitempty"`
 	// Requests are the writes that the API server answered, by verb and resource.
 	Requests map[string]int `json:"requests"`
 }
@@ -89,16 +91,25 @@ func runOn(ctx context.Context, o options, s scenario, c contender, cluster *loc
 	if err != nil {
 		return r, err
 	}
+	args, err := withPort(c.arguments(cluster.Kubeconfig, o.qps), schedulerprocess.FreePort)
+	if err != nil {
+		return r, err
+	}
 	start := time.Now()
 	scheduler, err := schedulerprocess.Start(schedulerprocess.Options{
 		Binary: c.binary, Kubeconfig: cluster.Kubeconfig, Config: c.config, QPS: o.qps, Burst: o.qps, Dir: dir,
-		Args: c.arguments(cluster.Kubeconfig, o.qps), Port: port,
+		Args: args, Port: port,
 	})
 	if err != nil {
 		return r, err
 	}
 	profiled := p.begin(ctx, port)
+	asking, err := askForViews(ctx, cluster.RESTConfig(), portOfViews(args), c.views)
+	if err != nil {
+		return r, err
+	}
 	times, told, waitErr := w.await(ctx, s, scheduler.Exited())
+	views := asking.end()
 	if err := <-profiled; waitErr == nil {
 		waitErr = err
 	}
@@ -110,7 +121,7 @@ func runOn(ctx context.Context, o options, s scenario, c contender, cluster *loc
 		return r, err
 	}
 	r = summarise(times, start, told)
-	r.CPU, r.Memory = usage.CPU, usage.PeakMemory
+	r.CPU, r.Memory, r.Views = usage.CPU, usage.PeakMemory, views
 	after, err := w.writes(ctx)
 	if err != nil {
 		return r, err

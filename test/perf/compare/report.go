@@ -71,6 +71,9 @@ func report(out io.Writer, s scenario, contenders []contender, records []record)
 	table.Flush() //nolint:errcheck,gosec // the terminal is gone, and with it the reader
 	for _, c := range contenders {
 		fmt.Fprintf(out, "%s, writes of the last run: %s\n", c.name, requests(of(records, c.name)))
+		if c.views > 0 {
+			fmt.Fprintf(out, "%s, answers with views, run by run: %d\n", c.name, values(of(records, c.name), func(r result) int { return r.Views }))
+		}
 	}
 	for _, one := range contenders {
 		for _, other := range contenders {
