@@ -52,8 +52,9 @@ type cluster struct {
 	*env.Env
 	conf string
 	r    *rand.Rand
-	// replaced counts the pods that were created again.
+	// replaced counts the pods that were created again, added are the names of new nodes.
 	replaced int
+	added    []string
 }
 
 // TestWhatIsSimulatedHappens: with random jobs in a cluster, a random change is simulated, then made. As many pods of each job have nodes in the end as
@@ -225,12 +226,18 @@ func (c *cluster) simulate(t *testing.T, flags ...string) map[string]int {
 	return counts
 }
 
-// clear deletes all jobs, and opens all nodes.
+// clear deletes all jobs and new nodes, and opens all others.
 func (c *cluster) clear(t *testing.T, jobs []string) {
 	t.Helper()
 	for _, name := range jobs {
 		c.Delete(t, name)
 	}
+	for _, name := range c.added {
+		if err := c.Kube.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.added = nil
 	list, err := c.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
