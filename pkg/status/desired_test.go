@@ -29,6 +29,12 @@ func jobOf(least int, n tasks) *model.Job {
 	return job
 }
 
+// withMessage is a condition with another message.
+func withMessage(c volcano.PodGroupCondition, message string) volcano.PodGroupCondition {
+	c.Message = message
+	return c
+}
+
 // startedWith gives a job the minimum with which it was first whole.
 func startedWith(least int, job *model.Job) *model.Job {
 	job.Start.Tasks = least
@@ -210,7 +216,7 @@ func TestPhase(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := status.Desired(tc.job, volcano.PodGroupStatus{Phase: volcano.PodGroupPending}, tc.reason, metav1.Time{}, "t").Phase
+			got := status.Desired(tc.job, volcano.PodGroupStatus{Phase: volcano.PodGroupPending}, tc.reason, tc.reason, metav1.Time{}, "t").Phase
 			if got != tc.want {
 				t.Errorf("phase is %s, want %s", got, tc.want)
 			}
@@ -220,7 +226,7 @@ func TestPhase(t *testing.T) {
 
 func TestCountersOfTheStatus(t *testing.T) {
 	job := jobOf(2, tasks{model.Running: 3, model.Succeeded: 2, model.Failed: 1, model.Bound: 4, model.Pending: 5})
-	got := status.Desired(job, volcano.PodGroupStatus{Running: 9, Succeeded: 9, Failed: 9}, model.Reason{}, metav1.Time{}, "t")
+	got := status.Desired(job, volcano.PodGroupStatus{Running: 9, Succeeded: 9, Failed: 9}, model.Reason{}, model.Reason{}, metav1.Time{}, "t")
 	if diff := cmp.Diff([]int32{3, 2, 1}, []int32{got.Running, got.Succeeded, got.Failed}); diff != "" {
 		t.Errorf("running, succeeded, failed (-want,+got)\n%s", diff)
 	}
@@ -265,10 +271,10 @@ func TestConditions(t *testing.T) {
 			nil, jobOf(2, tasks{model.Pending: 2}), detailed,
 			list{condition(volcano.PodGroupUnschedulableType, "True", "NotEnoughResources", "no room for 2 of 2 pods; 3 node(s) had untolerated taint(s)", now)},
 		},
-		"other numbers are no news": {
+		"other numbers are no transition": {
 			list{unschedulable},
 			jobOf(2, tasks{model.Pending: 2}), otherNumbers,
-			list{unschedulable},
+			list{withMessage(unschedulable, otherNumbers.Message)},
 		},
 		"another reason is": {
 			list{unschedulable},
@@ -353,7 +359,7 @@ func TestConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := volcano.PodGroupStatus{Conditions: tc.before}
 			kept := before.DeepCopy()
-			got := status.Desired(tc.job, before, tc.reason, now, "this time").Conditions
+			got := status.Desired(tc.job, before, tc.reason, tc.reason, now, "this time").Conditions
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
 			}

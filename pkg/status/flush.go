@@ -46,12 +46,4 @@ func (w *Writer) Close() {
 }
 
 // Reasons returns why jobs wait, as far as the writer has been told.
-func (w *Writer) Reasons() map[model.JobKey]model.Reason {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	reasons := make(map[model.JobKey]model.Reason, len(w.reasons))
-	for key, r := range w.reasons {
-		reasons[key] = r.Reason
-	}
-	return reasons
-}
+func (w *Writer) Reasons() map[model.JobKey]model.Reason { return w.notices.reasons() }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	native "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,20 +41,8 @@ func NativeConditions(job *model.Job, group *native.PodGroup, reason model.Reaso
 	default:
 		condition.Reason, condition.Message = native.PodGroupReasonUnschedulable, fmt.Sprintf("%s: %s", reason.Kind, reason.Text())
 	}
-	if before != nil && before.Status == condition.Status && before.Reason == condition.Reason && condition.Status == metav1.ConditionFalse &&
-		sameKind(before.Message, condition.Message) {
-		// Other numbers are worth no write.
-		return after
-	}
 	apimeta.SetStatusCondition(&after, condition)
 	return after
-}
-
-// sameKind reports whether two messages of a waiting PodGroup begin with the same kind of reason.
-func sameKind(a, b string) bool {
-	x, _, _ := strings.Cut(a, ":")
-	y, _, _ := strings.Cut(b, ":")
-	return x == y
 }
 
 // writeNative brings the conditions of a PodGroup of Kubernetes' own up to date.

@@ -40,7 +40,7 @@ func TestNativeConditions(t *testing.T) {
 	}{
 		"it waits for nothing that is known":      {pending: 2, min: 2},
 		"it waits":                                {pending: 2, min: 2, reason: full, want: waits},
-		"it waits for the same, in other numbers": {pending: 2, min: 2, reason: model.Reason{Kind: model.QueueFull, Message: "4 of 4"}, before: waits, want: waits},
+		"it waits for the same, in other numbers": {pending: 2, min: 2, reason: model.Reason{Kind: model.QueueFull, Message: "4 of 4"}, before: waits, want: condition(metav1.ConditionFalse, "Unschedulable", "QueueFull: 4 of 4")},
 		"it waits for something else":             {pending: 2, min: 2, reason: model.Reason{Kind: model.QueueClosed, Message: "closed"}, before: waits, want: condition(metav1.ConditionFalse, "Unschedulable", "QueueClosed: closed")},
 		"an attempt failed":                       {pending: 2, min: 2, reason: model.Reason{Kind: model.SchedulerError, Message: "no answer"}, want: condition(metav1.ConditionFalse, "SchedulerError", "no answer")},
 		"its minimum has nodes":                   {running: 2, pending: 1, min: 2, started: true, reason: full, before: waits, want: whole},

@@ -23,8 +23,9 @@ import (
 // readyReason is the reason Volcano gives on the condition Scheduled.
 const readyReason = "tasks in gang are ready to be scheduled"
 
-// Desired is the status a PodGroup should have. now stamps conditions that change, id names the change.
-func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason, now metav1.Time, id string) volcano.PodGroupStatus {
+// Desired is the status a PodGroup should have. The phase goes by why the job waits now, what is shown of that may be older. now stamps conditions
+// that change, id names the change.
+func Desired(job *model.Job, before volcano.PodGroupStatus, reason, shown model.Reason, now metav1.Time, id string) volcano.PodGroupStatus {
 	after := *before.DeepCopy()
 	short := isShort(job, reason)
 	after.Phase = phase(job, reason, short)
@@ -39,8 +40,8 @@ func Desired(job *model.Job, before volcano.PodGroupStatus, reason model.Reason,
 	}
 	switch {
 	case short:
-		set(volcano.PodGroupUnschedulableType, true, string(reason.Kind), reason.Text())
-		set(volcano.PodGroupScheduled, false, string(reason.Kind), job.Start.String())
+		set(volcano.PodGroupUnschedulableType, true, string(shown.Kind), shown.Text())
+		set(volcano.PodGroupScheduled, false, string(shown.Kind), job.Start.String())
 	case job.Ready() && job.Counts.Total() > 0:
 		set(volcano.PodGroupUnschedulableType, false, readyReason, "")
 		set(volcano.PodGroupScheduled, true, readyReason, cmp.Or(job.Start.String(), model.Unconfirmed))
@@ -55,9 +56,8 @@ func conditionStatus(on bool) corev1.ConditionStatus {
 	return corev1.ConditionFalse
 }
 
-// setCondition keeps one entry a type. An entry changes only with its status or reason, so that numbers in a message
-// cause no writes; a condition that was never true is not recorded as false. The message of Scheduled is kept up to date: it
-// says what the gang started with, which changes once in its life.
+// setCondition keeps one entry a type. It became what it is when its status or reason last changed: other numbers in the message are no
+// transition. A condition that was never true is not recorded as false. The message of Scheduled says what the gang started with.
 func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition) {
 	i := slices.IndexFunc(*list, func(have volcano.PodGroupCondition) bool { return have.Type == c.Type })
 	switch {
@@ -66,7 +66,7 @@ func setCondition(list *[]volcano.PodGroupCondition, c volcano.PodGroupCondition
 		*list = append(*list, c)
 	case (*list)[i].Status != c.Status || c.Status == corev1.ConditionTrue && (*list)[i].Reason != c.Reason:
 		(*list)[i] = c
-	case c.Type == volcano.PodGroupScheduled:
+	case c.Status == corev1.ConditionTrue || c.Type == volcano.PodGroupScheduled:
 		(*list)[i].Message = c.Message
 	}
 }
@@ -129,12 +129,12 @@ func onlyTerminating(job *model.Job) bool {
 }
 
 // writeGroup brings the PodGroup's status up to date. Who is in conflict with another writer looks at what that wrote, once.
-func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, reason model.Reason) error {
-	err := w.updateGroup(ctx, job, group, reason)
+func (w *Writer) writeGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, s showing) error {
+	err := w.updateGroup(ctx, job, group, s)
 	if apierrors.IsConflict(err) {
 		var there bool
 		if group, there, err = w.sameGroup(ctx, group); there {
-			err = w.updateGroup(ctx, job, group, reason)
+			err = w.updateGroup(ctx, job, group, s)
 		}
 	}
 	if err == nil || apierrors.IsNotFound(err) {
@@ -151,8 +151,8 @@ func (w *Writer) sameGroup(ctx context.Context, group *volcano.PodGroup) (live *
 }
 
 // updateGroup writes the status if it is to change.
-func (w *Writer) updateGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, reason model.Reason) error {
-	after := Desired(job, group.Status, reason, metav1.NewTime(w.clock.Now()), string(uuid.NewUUID()))
+func (w *Writer) updateGroup(ctx context.Context, job *model.Job, group *volcano.PodGroup, s showing) error {
+	after := Desired(job, group.Status, s.reason, s.shown, metav1.NewTime(w.clock.Now()), string(uuid.NewUUID()))
 	if equal(group.Status, after) {
 		return nil
 	}

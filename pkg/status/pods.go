@@ -17,40 +17,71 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
+// membersGated is why a pod without scheduling gates waits for those of its gang that carry some. Who is told SchedulingGated looks for its own.
+const membersGated = "MembersSchedulingGated"
+
 // tellPods gives every waiting pod of a job the condition PodScheduled=False. With the reason Unschedulable it is
 // what cluster autoscalers act on; it is used only when nodes are what is missing. The pod that led the turn has the
 // condition from the scheduler already. After each write it calls wrote with how long that took.
 func (w *Writer) tellPods(ctx context.Context, key model.JobKey, wrote func(context.Context, time.Duration)) error {
-	job, reason := w.state.Summary(key), w.reason(key)
-	if job == nil || reason == (model.Reason{}) || !reason.FromNodes && speaks(job) {
+	job, s := w.state.Summary(key), w.show(key)
+	if job == nil || s.shown == (model.Reason{}) {
 		return nil
 	}
-	kind, which := corev1.PodReasonUnschedulable, (*model.Task).Placeable
-	if !reason.FromNodes {
-		kind, which = string(reason.Kind), untold
+	which := (*model.Task).Placeable
+	if !s.shown.FromNodes {
+		if wait := untroubled - w.clock.Since(s.since); wait > 0 && speaks(job) {
+			w.later(w.waiting, key, wait)
+			return nil
+		}
+		which = untold
 	}
+	first := s.version
 	for _, t := range w.tasks(job.Key, which) {
-		kind, known := kind, false
-		if have := scheduledCondition(t.Pod); have != nil && have.Status == corev1.ConditionFalse {
-			if known = have.Reason == kind; t.QueueGated {
-				// The API server has said that much itself, and clients know the pod by it.
-				kind = corev1.PodReasonSchedulingGated
-				known = have.Reason == kind && have.Message == reason.Text()
-			}
-		}
-		if known {
-			continue
-		}
-		begun := w.clock.Now()
-		if err := w.writePod(ctx, t.Pod, kind, reason.Text()); err != nil {
+		told, err := w.tellPod(ctx, job, t, s, wrote)
+		if err != nil {
 			return err
 		}
-		wrote(ctx, w.clock.Since(begun))
-		if job.Group == nil {
-			w.recorder.Event(t.Pod, corev1.EventTypeWarning, "FailedScheduling", reason.Text())
+		// Telling thousands of pods takes minutes. The last of them are not to be told what was so when the first were.
+		if now := w.show(key); told && now.shown.FromNodes == s.shown.FromNodes && now.shown != (model.Reason{}) {
+			s = now
 		}
 	}
+	w.notices.allTold(key, first)
 	return nil
+}
+
+// tellPod has a pod say why its job waits. It reports whether the pod had to be written.
+func (w *Writer) tellPod(ctx context.Context, job *model.Job, t *model.Task, s showing, wrote func(context.Context, time.Duration)) (told bool, err error) {
+	kind, have := podReason(t, s.shown), scheduledCondition(t.Pod)
+	same := have != nil && have.Status == corev1.ConditionFalse && have.Reason == kind
+	// What the API server says of a gate tells nothing of what that waits for.
+	if same && (have.Message == s.shown.Text() || !s.strict && !t.QueueGated) {
+		return false, nil
+	}
+	begun := w.clock.Now()
+	if err := w.writePod(ctx, t.Pod, kind, s.shown.Text()); err != nil {
+		return false, err
+	}
+	wrote(ctx, w.clock.Since(begun))
+	if job.Group == nil && (!same || !s.strict) {
+		w.recorder.Event(t.Pod, corev1.EventTypeWarning, "FailedScheduling", s.shown.Text())
+	}
+	return true, nil
+}
+
+// podReason is the reason on the condition of a pod.
+func podReason(t *model.Task, shown model.Reason) string {
+	switch {
+	case t.QueueGated:
+		// The API server has said that much itself, and clients know the pod by it.
+		return corev1.PodReasonSchedulingGated
+	case shown.FromNodes:
+		return corev1.PodReasonUnschedulable
+	case shown.Kind == model.SchedulingGated && t.HeldBy == "":
+		return membersGated
+	}
+	return string(shown.Kind)
 }
 
 // speaks reports whether a job has a PodGroup that says why the job waits.
@@ -104,9 +135,14 @@ func (w *Writer) writePod(ctx context.Context, pod *corev1.Pod, reason, message 
 	})
 }
 
-// writeCondition gives a pod a condition as of now.
+// writeCondition gives a pod a condition. If it had it already, and only says more now, it goes on having it since then.
 func (w *Writer) writeCondition(ctx context.Context, pod *corev1.Pod, c corev1.PodCondition) error {
 	c.ObservedGeneration, c.LastTransitionTime = pod.Generation, metav1.NewTime(w.clock.Now())
+	for _, have := range pod.Status.Conditions {
+		if have.Type == c.Type && have.Status == c.Status && !have.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = have.LastTransitionTime
+		}
+	}
 	return w.patchPod(ctx, pod, "a condition", map[string]any{"conditions": []corev1.PodCondition{c}})
 }
 

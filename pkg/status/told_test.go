@@ -159,11 +159,17 @@ func TestPodsAreToldWhyTheyWait(t *testing.T) {
 			want: map[string]string{"a": full}, written: 1,
 			events: []string{"Warning Unschedulable on PodGroup train: no room for 2 of 2 pods"},
 		},
-		"no autoscaler can open a queue: the PodGroup alone is told": {
-			objects: []runtime.Object{podGroup(1), member("a")},
+		"no autoscaler can open a queue: the pods are not Unschedulable": {
+			objects: []runtime.Object{podGroup(1), member("a"), member("held", gated)},
 			job:     train, reason: shut,
-			want:   map[string]string{},
+			want: map[string]string{"a": `QueueClosed: queue "q" is Closed`}, written: 1,
 			events: []string{`Warning Unschedulable on PodGroup train: queue "q" is Closed`},
+		},
+		"members without scheduling gates, where others carry some": {
+			objects: []runtime.Object{podGroup(2), member("a"), member("held", gated)},
+			job:     train, reason: gates,
+			want: map[string]string{"a": "MembersSchedulingGated: 2 of 2 pods carry scheduling gates"}, written: 1,
+			events: []string{"Warning Unschedulable on PodGroup train: 2 of 2 pods carry scheduling gates"},
 		},
 		"a pod on its own": {
 			objects: []runtime.Object{newPod("alone")},

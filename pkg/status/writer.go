@@ -8,7 +8,6 @@ package status
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,8 +42,10 @@ const (
 	promptly = 50 * time.Millisecond
 	// collected is the delay before any other job is written, so that the steps of a gang's start make one write.
 	collected = time.Second
-	// grace is how long pods or a queue may be missing before it is said.
-	grace = 3 * time.Second
+	// glance is how often is looked for numbers that are out of date.
+	glance = 30 * time.Second
+	// untroubled is how long pods of a job wait for their queue before they say so: nodes would not help them, and the PodGroup says it at once.
+	untroubled = 10 * time.Second
 	// reporter names Caldera as the source of events.
 	reporter = "caldera-scheduler"
 )
@@ -62,8 +63,11 @@ type Writer struct {
 	clock   clock.WithTicker
 	// queueFacts returns what the status of queues is to tell.
 	queueFacts func() []QueueFacts
-	events     record.EventBroadcaster
-	recorder   record.EventRecorder
+	// numbers returns why jobs wait, with the numbers of now.
+	numbers  func() map[model.JobKey]model.Reason
+	notices  *notices
+	events   record.EventBroadcaster
+	recorder record.EventRecorder
 	// eventsOnce starts the events.
 	eventsOnce sync.Once
 	// noSubresource is set when the PodGroup definition, like Volcano's own, has no status subresource.
@@ -73,12 +77,6 @@ type Writer struct {
 	mu sync.Mutex
 	// runs: jobs that change are written. Before, they are not remembered: Run looks at all of them.
 	runs bool
-	// reasons are why jobs wait, and since when.
-	reasons map[model.JobKey]since
-	// told are the numbers of the last reports on jobs that exist.
-	told map[model.JobKey]uint64
-	// said is the last event on each job.
-	said map[model.JobKey]model.Reason
 }
 
 // jobQueue is jobs that are to be written.
@@ -88,15 +86,12 @@ func newJobQueue() jobQueue {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[model.JobKey]())
 }
 
-// since is a reason and the time it was first given.
-type since struct {
-	model.Reason
-	at time.Time
-}
-
 // FollowQueues has the writer keep the status of queues, which it asks for by the function. It must be called before
 // Run.
 func (w *Writer) FollowQueues(facts func() []QueueFacts) { w.queueFacts = facts }
+
+// FollowNumbers has the writer keep the numbers up to date that objects show. It asks for them twice a minute. It must be called before Run.
+func (w *Writer) FollowNumbers(now func() map[model.JobKey]model.Reason) { w.numbers = now }
 
 // New returns a writer. It writes nothing before Run.
 func New(groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
@@ -121,9 +116,7 @@ func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes
 		waiting:  newJobQueue(),
 		events:   broadcaster,
 		recorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: reporter}),
-		reasons:  map[model.JobKey]since{},
-		told:     map[model.JobKey]uint64{},
-		said:     map[model.JobKey]model.Reason{},
+		notices:  newNotices(now),
 	}, nil
 }
 
@@ -131,7 +124,7 @@ func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes
 func (w *Writer) Notify(c model.Change) {
 	for _, key := range c.Jobs {
 		// What there is to write of a single pod, its reason says; without the pod that is to be forgotten.
-		if key.Source != model.FromPod || w.knows(key) && w.state.Summary(key) == nil {
+		if key.Source != model.FromPod || w.notices.knows(key) && w.state.Summary(key) == nil {
 			w.schedule(key)
 		}
 	}
@@ -146,25 +139,7 @@ func (w *Writer) Notify(c model.Change) {
 // Waits takes note of why a job waits; the zero Reason when it no longer does. Of two reports about a job the one with the greater number
 // counts, 1 or more: they may overtake each other.
 func (w *Writer) Waits(key model.JobKey, reason model.Reason, number uint64) {
-	w.mu.Lock()
-	if number <= w.told[key] {
-		w.mu.Unlock()
-		return
-	}
-	w.told[key] = number
-	before, waited := w.reasons[key]
-	same := waited && before.Same(reason)
-	switch {
-	case same:
-		// Other numbers are worth no write, but go into the one to come.
-		w.reasons[key] = since{Reason: reason, at: before.at}
-	case reason == (model.Reason{}):
-		delete(w.reasons, key)
-	default:
-		w.reasons[key] = since{Reason: reason, at: w.clock.Now()}
-	}
-	w.mu.Unlock()
-	if !same {
+	if w.notices.report(key, reason, number) {
 		w.schedule(key)
 	}
 }
@@ -205,6 +180,9 @@ func (w *Writer) Run(ctx context.Context) {
 	if w.queueFacts != nil {
 		running.Go(func() { w.followQueues(ctx) })
 	}
+	if w.numbers != nil {
+		running.Go(func() { w.keepNumbers(ctx) })
+	}
 	work := func(workers int, queue jobQueue, write func(context.Context, model.JobKey) error) {
 		for range workers {
 			running.Go(func() {
@@ -231,8 +209,8 @@ func (w *Writer) Run(ctx context.Context) {
 func (w *Writer) begin() {
 	w.mu.Lock()
 	w.runs = true
-	keys := slices.Collect(maps.Keys(w.told))
 	w.mu.Unlock()
+	keys := w.notices.keys()
 	snapshot := w.state.Snapshot()
 	for job := range snapshot.Jobs {
 		if job.Key.Source != model.FromPod {
@@ -285,40 +263,57 @@ func step(ctx context.Context, queue jobQueue, write func(context.Context, model
 	return true
 }
 
-// reason returns why a job waits, as far as it is to be told yet: that pods or a queue are missing is said only after
-// whoever creates them had time to.
-func (w *Writer) reason(key model.JobKey) model.Reason {
+// show returns what the objects of a job are to say of why it waits.
+func (w *Writer) show(key model.JobKey) showing {
+	s, again := w.notices.show(key)
+	if again > 0 {
+		w.later(w.queue, key, again)
+	}
+	return s
+}
+
+// later has a job looked at after a time, if the writer runs.
+func (w *Writer) later(queue jobQueue, key model.JobKey, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.reasons[key]
-	switch r.Kind {
-	case model.NotEnoughTasks, model.NotEnoughPodsOfTask, model.QueueNotFound:
-		if wait := grace - w.clock.Since(r.at); wait > 0 {
-			if w.runs {
-				w.queue.AddAfter(key, wait)
-			}
-			return model.Reason{}
+	if w.runs {
+		queue.AddAfter(key, wait)
+	}
+}
+
+// keepNumbers brings what objects show up to date, until the context ends. What is found at once is written one by one until it looks again.
+func (w *Writer) keepNumbers(ctx context.Context) {
+	ticker := w.clock.NewTicker(glance)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		keys := w.notices.renumber(w.numbers())
+		for i, key := range keys {
+			w.later(w.queue, key, glance*time.Duration(i)/time.Duration(len(keys)))
 		}
 	}
-	return r.Reason
 }
 
 // sync writes what differs: the PodGroup's status, the nominations of its pods, an event when the reason is new. Why they wait its pods are
 // told by tellPods.
 func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 	job := w.state.Summary(key)
-	reason := w.reason(key)
+	s := w.show(key)
 	if job == nil {
-		w.forget(key)
+		w.notices.forget(key, func() bool { return w.state.Summary(key) == nil })
 		return nil
 	}
 	if job.Group != nil {
 		var err error
 		switch group := job.Group.Object.(type) {
 		case *volcano.PodGroup:
-			err = w.writeGroup(ctx, job, group, reason)
+			err = w.writeGroup(ctx, job, group, s)
 		case *native.PodGroup:
-			err = w.writeNative(ctx, job, group, reason)
+			err = w.writeNative(ctx, job, group, s.shown)
 		case *coscheduling.PodGroup:
 			err = w.writeCoscheduling(ctx, job, group)
 		}
@@ -326,40 +321,16 @@ func (w *Writer) sync(ctx context.Context, key model.JobKey) error {
 			return err
 		}
 	}
-	w.say(job, reason)
+	w.say(job, s.shown)
 	return w.writeNominations(ctx, job)
-}
-
-// forget drops what was told of a job that is gone. One of the same name that came meanwhile may have been told of already.
-func (w *Writer) forget(key model.JobKey) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.state.Summary(key) == nil {
-		delete(w.said, key)
-		delete(w.reasons, key)
-		delete(w.told, key)
-	}
-}
-
-// knows reports whether anything was told of a job.
-func (w *Writer) knows(key model.JobKey) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, told := w.told[key]
-	return told
 }
 
 // say records an event on the PodGroup if the reason is new.
 func (w *Writer) say(job *model.Job, reason model.Reason) {
-	w.mu.Lock()
-	news := !w.said[job.Key].Same(reason)
-	if job.Group == nil || reason == (model.Reason{}) {
-		delete(w.said, job.Key)
-	} else {
-		w.said[job.Key] = reason
+	if job.Group == nil {
+		return
 	}
-	w.mu.Unlock()
-	if news && job.Group != nil && reason != (model.Reason{}) {
+	if w.notices.say(job.Key, reason) {
 		w.recorder.Event(job.Group.Object, corev1.EventTypeWarning, string(volcano.PodGroupUnschedulableType), reason.Text())
 	}
 }

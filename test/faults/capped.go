@@ -74,7 +74,7 @@ func (w *world) promised(l *life) (least, most int) {
 
 // overpromised says which job was let into its queue since the last look though that had promised to others what it may hold; empty if none was.
 func (w *world) overpromised() string {
-	if w.s.Capability == 0 {
+	if w.s.Conf != "capped" {
 		return ""
 	}
 	promised, last := 0, ""

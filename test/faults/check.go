@@ -151,10 +151,10 @@ func (w *world) complaint() string {
 
 // unfair says what is not as the configuration has it; empty if all is.
 func (w *world) unfair(room []idle) string {
-	switch {
-	case w.s.Capability > 0:
+	switch w.s.Conf {
+	case "capped":
 		return w.keptOut()
-	case w.s.Conf == "queues":
+	case "queues":
 		return cmp.Or(w.docket.inVain(), w.allFit(room))
 	}
 	return ""

@@ -62,6 +62,16 @@ tiers:
   - name: proportion
   - name: nodeorder
 `,
+	// A queue that lets everybody in, and may hold only so much.
+	"limited": `
+actions: "allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: proportion
+`,
 	// A queue that lets nobody in beyond what it may hold, whoever is stuck.
 	"capped": `
 actions: "enqueue, allocate, backfill"

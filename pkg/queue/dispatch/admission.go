@@ -22,9 +22,11 @@ type applicants struct {
 	key  applicantKey
 	jobs *heap.Heap[*application]
 	at   int
-	// reason is why they were last rejected; zero when they have not been asked for. Asks: one of them is new, or changed since.
-	reason model.Reason
-	asks   bool
+	// reason is why they were last rejected; zero when they have not been asked for. RejectedAt is when its numbers were found. Asks: one of them
+	// is new, or changed since, or the numbers are old.
+	reason     model.Reason
+	rejectedAt time.Time
+	asks       bool
 	// guests: those that have their pods may have turns all the same.
 	guests bool
 }
@@ -206,7 +208,9 @@ func (s *admissions) ask(a *applicants, world policy.World) bool {
 		return false
 	}
 	news := !a.reason.Same(reason)
-	a.reason = reason
+	if a.reason = reason; world.Known != reason {
+		a.rejectedAt = s.cfg.Clock.Now()
+	}
 	if news || fresh {
 		for _, w := range a.jobs.Items() {
 			s.lots.refused(w.waiting)

@@ -152,7 +152,7 @@ func (b *backlog) setAside(l *lot, s stage, helps model.Event, now time.Time) {
 	b.unready(l)
 	b.move(l, s)
 	l.helps, l.retry, l.behind, l.notBefore = helps, false, false, time.Time{}
-	l.pass, l.refusedAt, l.judged = b.pass, now, l.standing(b.policies)
+	l.pass, l.explainedAt, l.judged = b.pass, now, l.standing(b.policies)
 }
 
 // wake lets a lot that is set aside have turns. Surely: what it lacked is there, as far as that can be told; else, and if that proved

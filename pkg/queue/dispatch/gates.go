@@ -6,6 +6,7 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -31,9 +32,11 @@ type gates struct {
 // peerGroup is jobs for which the limits of a queue have one answer.
 type peerGroup struct {
 	passages map[model.JobKey]*passage
-	// reason is why they were last refused; zero when they were not. Fresh: some have come or changed since.
-	reason model.Reason
-	fresh  bool
+	// reason is why they were last refused; zero when they were not. RefusedAt is when its numbers were found. Fresh: some have come or changed
+	// since, or the numbers are old.
+	reason    model.Reason
+	refusedAt time.Time
+	fresh     bool
 }
 
 type peersKey struct {
@@ -218,7 +221,7 @@ func (g *gates) refuses(c *peerGroup, p *passage) model.Reason {
 	if reason := policies.Overused(q, own); reason != (model.Reason{}) {
 		return reason
 	}
-	if c.reason.Kind == model.QueueFull && !policies.Allows(q, own, p.ask, false) {
+	if !c.fresh && c.reason.Kind == model.QueueFull && !policies.Allows(q, own, p.ask, false) {
 		return c.reason
 	}
 	return policies.Refuses(q, own, p.ask, false)
@@ -260,7 +263,7 @@ func (g *gates) refuse(c *peerGroup, reason model.Reason) {
 	if c.reason.Same(reason) && !c.fresh {
 		return
 	}
-	c.reason, c.fresh = reason, false
+	c.reason, c.refusedAt, c.fresh = reason, g.cfg.Clock.Now(), false
 	for _, p := range c.passages {
 		if len(p.tasks) > 0 && p.lot == nil {
 			g.lots.tell(p.waiting, reason)

@@ -44,6 +44,17 @@ type waiting struct {
 // Position implements heap.Element.
 func (w *waiting) Position() *int { return &w.at }
 
+// reason is why the job waits. Only other kinds of reasons are reported of each job: other numbers stand where its like have them together.
+func (w *waiting) reason() model.Reason {
+	switch {
+	case w.lot != nil && w.applied == nil && w.lot.reason.Same(w.reported):
+		return w.lot.reason
+	case w.applied != nil && w.applied.to.reason.Same(w.reported):
+		return w.applied.to.reason
+	}
+	return w.reported
+}
+
 // lot is the jobs of one queue that ask for the same thing. When one of them does not fit, neither do the others: one
 // failed plan parks the whole lot, and one success brings the next job of it forward.
 type lot struct {
@@ -53,11 +64,11 @@ type lot struct {
 	stage
 	// retry: the lot was refused though there seemed to be room, or may be again; its turns are paid from the allowance.
 	retry bool
-	// pass is the pass in which the lot was last refused, and refusedAt when; doubts counts refusals in a row though the counted room
-	// sufficed.
-	pass      uint64
-	refusedAt time.Time
-	doubts    int
+	// pass is the pass in which the lot was last set aside, and explainedAt when it was last found out why; doubts counts refusals in a row
+	// though the counted room sufficed.
+	pass        uint64
+	explainedAt time.Time
+	doubts      int
 	// refusedSince is since when nodes have refused all plans for the lot; zero when they have not. Stalled: that is long ago.
 	refusedSince time.Time
 	stalled      bool
@@ -66,11 +77,13 @@ type lot struct {
 	asks      []ask
 	lack      int
 	uncounted bool
+	// placesThen is how many places there were when the lot was last refused.
+	placesThen int
 	// behind: the lot waits for another job of its queue to start first.
 	behind bool
 	// missed: something happened while its last plan was made.
 	missed bool
-	// swept: the lot had its last turn because it had not had one for long.
+	// swept: the lot had its last turn because no plan had been made for it for long.
 	swept bool
 	// outgrows: the jobs need more than their queue is due, as of when the lot was last held.
 	outgrows bool

@@ -186,11 +186,18 @@ func (s *lots) park(l *lot, reason model.Reason, missed bool) {
 	s.lookout.expect(l)
 }
 
+// parkUnplanned sets a lot aside again though nothing was planned for it: why it waits is as old as before.
+func (s *lots) parkUnplanned(l *lot) {
+	explainedAt := l.explainedAt
+	s.park(l, l.reason, false)
+	if !explainedAt.IsZero() {
+		l.explainedAt = explainedAt
+		s.lookout.expect(l)
+	}
+}
+
 // refuse sets a lot aside for the reason that one of its jobs was given.
 func (s *lots) refuse(l *lot, t *turn, r Refusal) {
-	if l.reason.Same(r.Reason) {
-		r.Reason = l.reason
-	}
 	if r.Reason.Kind == model.QueueFull {
 		// It was let in because others might go for it, and they do not.
 		s.stalls.note(l, r.Reason)
@@ -209,7 +216,7 @@ func (s *lots) refuse(l *lot, t *turn, r Refusal) {
 		case !missed || l.missed:
 			l.doubts++
 		}
-		l.missed = missed
+		l.missed, l.placesThen = missed, l.places()
 		s.park(l, r.Reason, missed)
 		l.helps = helps
 		if r.Stale {

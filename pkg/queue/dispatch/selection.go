@@ -175,11 +175,11 @@ func (s *selection) try(l *lot, totals model.Totals, borrowing bool) *turn {
 // prospects tells whether what its queue may have keeps a lot's first job from a turn, and whether no node can have room for it yet.
 func (s *selection) prospects(l *lot, limit model.Reason, totals model.Totals) (barred, hopeless bool) {
 	job := l.best().job.Job
-	fits := l.swept || l.lacks() == 0 && s.cfg.MayFit(job, totals)
+	fits := l.lacks() == 0 && s.cfg.MayFit(job, totals)
 	// Where both the nodes and what the queue is due are short, it is told of the nodes: more of them help.
 	barred = limit != (model.Reason{}) && (fits || s.lots.limits.bounded(job))
 	// The first attempt is a full plan even when it must fail: its reason says what is short where.
-	return barred, !fits && (l.reason.FromNodes || s.waits.holders.rests(job.Key))
+	return barred, !fits && !l.swept && (l.reason.FromNodes || s.waits.holders.rests(job.Key))
 }
 
 // awaitsAnswers parks a lot whose first job's room depends on evictions that have no answer yet, and reports whether it did.
@@ -215,7 +215,7 @@ func (s *selection) putOff(l *lot, limit model.Reason, barred bool) {
 	if barred && h == nil {
 		s.lots.hold(l, limit)
 	} else {
-		s.lots.park(l, l.reason, false)
+		s.lots.parkUnplanned(l)
 	}
 	if h != nil {
 		l.notBefore = h.appointment(s.cfg.Clock.Now())
@@ -268,7 +268,7 @@ func (s *selection) maySearch(l *lot, borrowing bool) bool {
 // because it has come. Those that were refused before are looked at together, in order.
 func (s *selection) overtakes(l *lot) bool {
 	now := s.cfg.Clock.Now()
-	if !l.refusedAt.IsZero() || !s.lots.newVictims.there || !s.lots.newVictims.next.After(now) {
+	if !l.explainedAt.IsZero() || !s.lots.newVictims.there || !s.lots.newVictims.next.After(now) {
 		return false
 	}
 	first := s.lots.firstStarving(l.key.lineKey)

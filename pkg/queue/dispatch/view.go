@@ -20,7 +20,7 @@ type View struct{ d *Dispatcher }
 // View returns what others can see.
 func (d *Dispatcher) View() View { return View{d} }
 
-// Reasons returns why jobs wait, as last found.
+// Reasons returns why jobs wait, as last reported.
 func (v View) Reasons() map[model.JobKey]model.Reason {
 	v.d.mu.Lock()
 	defer v.d.mu.Unlock()
@@ -119,7 +119,7 @@ type Waiting struct {
 	Queue string
 	// Tasks is the number of tasks that have no node, Refused how many turns found no room for them.
 	Tasks, Refused int
-	// Reason is why it waits, as last found; zero if nobody has looked yet.
+	// Reason is why it waits, with the numbers of when that was last found out; zero if nobody has looked yet.
 	Reason model.Reason
 }
 
@@ -136,7 +136,7 @@ func (v View) Waiting() []Waiting {
 
 func (w *waiting) view() Waiting {
 	return Waiting{
-		Job: w.job.Key, Queue: w.job.Queue, Tasks: w.job.Counts.ByStatus[model.Pending], Refused: w.refused, Reason: w.reported,
+		Job: w.job.Key, Queue: w.job.Queue, Tasks: w.job.Counts.ByStatus[model.Pending], Refused: w.refused, Reason: w.reason(),
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 // and the scheduler's cache learn of an event independently: a plan can be made with a cache that does not have it yet.
 var retryDelays = []time.Duration{time.Second, 100 * time.Millisecond}
 
-// sweepAfter is after how long without a turn a parked lot has one though nothing happened. A job that is placed by it shows that
-// something was missed.
+// sweepAfter is after how long without a plan a parked lot has one though nothing happened: what its jobs are told gets no older. A job that is
+// placed by it shows that something was missed.
 const sweepAfter = 5 * time.Minute
 
 const (
@@ -53,7 +53,7 @@ func (h happening) wakes(l *lot) (wakes, surely bool) {
 	case model.Reached(l.patientUntil, h.now):
 		l.patientUntil = time.Time{}
 		return true, false
-	case l.stage == parked && h.now.Sub(l.refusedAt) >= sweepAfter:
+	case l.stage == parked && h.now.Sub(l.explainedAt) >= sweepAfter:
 		l.swept = true
 		return true, false
 	}
@@ -83,7 +83,7 @@ func (o *lookout) expect(l *lot) {
 	o.unindexed = o.unindexed || l.stage == parked && l.helps&byRoom != 0 && !l.indexed()
 	at := Earliest(l.notBefore, l.patientUntil)
 	if l.stage == parked {
-		at = Earliest(at, l.refusedAt.Add(sweepAfter))
+		at = Earliest(at, l.explainedAt.Add(sweepAfter))
 	}
 	if !at.IsZero() && at.Before(o.next) {
 		o.next = at

@@ -245,6 +245,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 		Clock:     c.options.Clock,
 	})
 	c.Preemption = &preemption.Preemption{Dispatcher: c.Dispatcher, Keeper: c.Evictions, Extension: c.Rules, Clock: c.options.Clock}
+	writer.FollowNumbers(c.Dispatcher.Renewed)
 	writer.FollowQueues(func() []status.QueueFacts { return queueFacts(c.State, c.Dispatcher) })
 	c.State.ObserveFirst(c.Lag.Notify)
 	c.State.Observe(c.Dispatcher.Notify)
