@@ -241,9 +241,10 @@ func (s *search) helps(changes []change.Change) (bool, error) {
 	return true, nil
 }
 
-// apart reports whether changes do not happen at once.
+// apart reports whether it may matter in which order things happen: changes do not happen at once, or several things are changed, of which one may
+// be known before the other.
 func (s *search) apart(changes []change.Change) bool {
-	return len(change.Steps(s.objects, change.Together(changes))) > 1
+	return s.limits || len(s.first.changes) > 0 || len(change.Steps(s.objects, change.Together(changes))) > 1
 }
 
 // stepwise reports whether the job starts after changes that do not happen at once.

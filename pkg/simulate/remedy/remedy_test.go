@@ -59,8 +59,8 @@ func world(r *rand.Rand) string {
 	}
 	for i := range 3 {
 		capability := pick("", "", "capability: {nvidia.com/gpu: '8', cpu: '64'}, ", "capability: {nvidia.com/gpu: '4'}, ")
-		write("{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: q%d}, spec: {%sweight: %d}, status: {state: %s}}",
-			i, capability, 1+r.IntN(3), pick("Open", "Open", "Open", "Open", "Closed"))
+		write("{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: q%d}, spec: {%sweight: %d, reclaimable: %s}, status: {state: %s}}",
+			i, capability, 1+r.IntN(3), pick("true", "true", "false"), pick("Open", "Open", "Open", "Open", "Closed"))
 	}
 	nodes := 3 + r.IntN(8)
 	free := make([]int, nodes)
@@ -75,8 +75,8 @@ func world(r *rand.Rand) string {
 			extra = ", spec: {taints: [{key: dedicated, value: infra, effect: NoSchedule}]}"
 		}
 		free[i] = gpus
-		write("{apiVersion: v1, kind: Node, metadata: {name: n%d, labels: {zone: %s}}%s, status: {allocatable: {cpu: '32', memory: 128Gi, nvidia.com/gpu: '%d', pods: '110'}}}",
-			i, pick("a", "a", "b"), extra, gpus)
+		write("{apiVersion: v1, kind: Node, metadata: {name: n%d, labels: {zone: %s, kubernetes.io/hostname: n%d}}%s, status: {allocatable: {cpu: '32', memory: 128Gi, nvidia.com/gpu: '%d', pods: '110'}}}",
+			i, pick("a", "a", "b"), i, extra, gpus)
 	}
 	job := func(name, queue, class string, least, gpus int, spec string, on []int, pods int) {
 		write("{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: %s, namespace: ml}, spec: {minMember: %d, queue: %s%s}, status: {phase: %s}}",
@@ -86,9 +86,9 @@ func world(r *rand.Rand) string {
 			if on != nil {
 				where, phase = fmt.Sprintf("nodeName: n%d, ", on[p]), ", status: {phase: Running}"
 			}
-			write("{apiVersion: v1, kind: Pod, metadata: {name: %s-%d, namespace: ml, annotations: {scheduling.k8s.io/group-name: %s}}, "+
+			write("{apiVersion: v1, kind: Pod, metadata: {name: %s-%d, namespace: ml, labels: {job: %s}, annotations: {scheduling.k8s.io/group-name: %s}}, "+
 				"spec: {schedulerName: volcano, %s%s%s containers: [{name: c, image: i, resources: {requests: {cpu: '1', nvidia.com/gpu: '%d'}}}]}%s}",
-				name, p, name, where, strings.TrimPrefix(strings.Replace(class, ", priorityClassName", "priorityClassName", 1)+", ", ", "), spec, gpus, phase)
+				name, p, name, name, where, strings.TrimPrefix(strings.Replace(class, ", priorityClassName", "priorityClassName", 1)+", ", ", "), spec, gpus, phase)
 		}
 	}
 	for i := range 2 + r.IntN(6) {
@@ -101,15 +101,31 @@ func world(r *rand.Rand) string {
 			}
 		}
 		if len(on) > 0 {
+			if budget := r.IntN(6); budget < 2 {
+				write("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: r%d, namespace: ml}, spec: {maxUnavailable: %d, "+
+					"selector: {matchLabels: {job: r%d}}}, status: {disruptionsAllowed: %d}}", i, budget, i, budget)
+			}
 			job(fmt.Sprintf("r%d", i), fmt.Sprintf("q%d", r.IntN(3)), pick("", ", priorityClassName: mid"), len(on), gpus, "", on, len(on))
 		}
 	}
 	for i := range 1 + r.IntN(5) {
 		pods := 1 + r.IntN(6)
 		job(fmt.Sprintf("w%d", i), fmt.Sprintf("q%d", r.IntN(3)), pick("", ", priorityClassName: mid", ", priorityClassName: high"),
-			1+r.IntN(pods), 1+r.IntN(9), pick("", "", "", "nodeSelector: {zone: b},", "schedulingGates: [{name: example.com/wait}],"), nil, max(1, pods-r.IntN(2)))
+			1+r.IntN(pods), 1+r.IntN(9), pick("", "", "", "nodeSelector: {zone: b},", "schedulingGates: [{name: example.com/wait}],", apart(i), evenly(i)), nil,
+			max(1, pods-r.IntN(2)))
 	}
 	return b.String()
+}
+
+// apart has no two pods of a job on one node.
+func apart(job int) string {
+	return fmt.Sprintf("affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "+
+		"[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {job: w%d}}}]}},", job)
+}
+
+// evenly has the pods of a job spread evenly over zones.
+func evenly(job int) string {
+	return fmt.Sprintf("topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {job: w%d}}}],", job)
 }
 
 // settled are the objects of a world after nothing more happens.
@@ -159,7 +175,8 @@ func TestWhatIsSaidHelps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := scenario.Complete(read, noon)
+		// A job that is submitted again is younger than all others.
+		objects, err := scenario.Complete(read, noon.Add(-time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
