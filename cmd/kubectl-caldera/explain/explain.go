@@ -8,13 +8,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
@@ -63,7 +60,7 @@ func (f *flags) show(ctx context.Context, client *leader.Client, arg string) err
 	if err != nil {
 		return err
 	}
-	job, err := Find(ctx, client, namespace, name)
+	job, err := client.Find(ctx, namespace, name)
 	if err != nil {
 		return err
 	}
@@ -73,31 +70,6 @@ func (f *flags) show(ctx context.Context, client *leader.Client, arg string) err
 		}
 	}
 	return f.output.Write(client.Streams.Out, job, func(out io.Writer) error { return write(out, job) })
-}
-
-// Find reads a job by its name, or by the name of its object if that is not the same.
-func Find(ctx context.Context, client *leader.Client, namespace, name string) (*v1alpha1.JobView, error) {
-	job := &v1alpha1.JobView{}
-	err := client.Get(ctx, v1alpha1.JobViews, namespace, name, job)
-	if !apierrors.IsNotFound(err) {
-		return job, err
-	}
-	list := &v1alpha1.JobViewList{}
-	if err := client.List(ctx, v1alpha1.JobViews, namespace, metav1.ListOptions{}, list); err != nil {
-		return nil, err
-	}
-	of := slices.DeleteFunc(list.Items, func(j v1alpha1.JobView) bool { return j.Status.Object.Name != name })
-	switch len(of) {
-	case 0:
-		return nil, err
-	case 1:
-		return &of[0], nil
-	}
-	names := make([]string, len(of))
-	for i := range of {
-		names[i] = of[i].Name
-	}
-	return nil, fmt.Errorf("several jobs of namespace %s are called %s: name one of %s", namespace, name, strings.Join(names, ", "))
 }
 
 func write(out io.Writer, job *v1alpha1.JobView) error {

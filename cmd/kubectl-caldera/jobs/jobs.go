@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobs is the command "kubectl caldera jobs".
+// Package jobs is the command "kubectl caldera jobs". Package suspend has the commands below it.
 package jobs
 
 import (
@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs/suspend"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 )
@@ -38,7 +39,7 @@ func New() *cobra.Command {
 		Long: `Show which jobs run and which wait, in their order, and why.
 
 A job is a PodGroup with its pods, a controller that makes a gang of its pods, or a pod on its own. Jobs that wait come first, queue by
-queue in the order of their turns. "kubectl caldera explain JOB" says more of one.`,
+queue in the order of their turns. "kubectl caldera explain JOB" says more of one; "suspend" and "resume" stop one for a while.`,
 		Example: `  # Those of my namespace
   kubectl caldera jobs
 
@@ -58,6 +59,7 @@ queue in the order of their turns. "kubectl caldera explain JOB" says more of on
 	set.BoolVar(&f.waiting, "waiting", false, "Show only jobs that wait.")
 	set.StringVarP(&f.labels, "selector", "l", "", "Show only jobs with these labels, like app=train.")
 	f.watch.Add(cmd)
+	cmd.AddCommand(suspend.New(), suspend.NewResume())
 	return cmd
 }
 

@@ -173,7 +173,7 @@ type jobResource struct {
 }
 
 func (s *source) job(ctx context.Context, parameters url.Values) (any, error) {
-	view, err := explain.Find(ctx, s.client, parameters.Get("namespace"), parameters.Get("name"))
+	view, err := s.client.Find(ctx, parameters.Get("namespace"), parameters.Get("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ type remedies struct {
 }
 
 func (s *source) whatIf(ctx context.Context, parameters url.Values) (any, error) {
-	view, err := explain.Find(ctx, s.client, parameters.Get("namespace"), parameters.Get("name"))
+	view, err := s.client.Find(ctx, parameters.Get("namespace"), parameters.Get("name"))
 	if err != nil {
 		return nil, err
 	}
