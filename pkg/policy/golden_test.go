@@ -4,6 +4,7 @@
 package policy_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/policy"
+	"github.com/caldera-scheduler/caldera/pkg/queue/account"
 	"github.com/caldera-scheduler/caldera/pkg/resource"
 )
 
@@ -60,7 +62,7 @@ func votes(c *golden.Case) string {
 	return table.String()
 }
 
-// jobs shows the jobs in order.
+// jobs shows the jobs in order, and what puts each before the next.
 func jobs(c *golden.Case) string {
 	d := seat(c, tiersOf(c), c.World())
 	table := &golden.Table{}
@@ -73,10 +75,27 @@ func jobs(c *golden.Case) string {
 		table.Row(j.Key.Name, j.Priority, fmt.Sprintf("%d/%d", j.Counts.Ready()+j.Counts.PendingBestEffort, j.Min()),
 			golden.Number(j.Share), deadline, j.Created.Sub(golden.Begin))
 	}
-	return table.String()
+	return table.String() + decisions(d.ranked(), func(j *policy.Ranked) string { return j.Key.Name }, d.CompareJobs, d.DecideJobs)
 }
 
-// queues shows the queues in order.
+// decisions are what puts each in a list before the next. What is said of any two must go with their order.
+func decisions[T any](list []T, name func(T) string, compare func(a, b T) int, decide func(a, b T) policy.Decision) string {
+	var text strings.Builder
+	for i, a := range list {
+		for k, b := range list {
+			d := decide(a, b)
+			if (d.Order < 0) != (compare(a, b) < 0) || i != k && (d.Order == 0 || d.A == "" || d.B == "" || d.Rule == "") {
+				fmt.Fprintf(&text, "%s and %s: the order is %d, and %+v\n", name(a), name(b), compare(a, b), d)
+			}
+			if k == i+1 {
+				fmt.Fprintf(&text, "%s before %s (%s): %s: %s, %s\n", name(a), name(b), cmp.Or(d.Plugin, "no plugin"), d.Rule, d.A, d.B)
+			}
+		}
+	}
+	return text.String()
+}
+
+// queues shows the queues in order, and what puts each before the next.
 func queues(c *golden.Case) string {
 	d := seat(c, tiersOf(c), c.World())
 	table := &golden.Table{}
@@ -85,7 +104,11 @@ func queues(c *golden.Case) string {
 		q := d.Book().Queue(name)
 		table.Row(name, q.Spec.Priority, golden.Portion(q.Deserved), golden.Number(q.Share), q.Spec.Created.Sub(golden.Begin))
 	}
-	return table.String()
+	var list []*account.Queue
+	for _, name := range d.sorted() {
+		list = append(list, d.Book().Queue(name))
+	}
+	return table.String() + decisions(list, func(q *account.Queue) string { return q.Name }, d.CompareQueues, d.DecideQueues)
 }
 
 // limits answers "ask QUEUE for= [by=JOB] [borrowing] [twice] [released=]": may the queue take so much, for a job of it, and after that so much

@@ -14,8 +14,8 @@ import (
 
 // orders are the policies that order, and what jobs are ranked by.
 type orders struct {
-	jobs   []JobOrderer
-	queues []QueueOrderer
+	jobs   []ordering[JobOrderer]
+	queues []ordering[QueueOrderer]
 	// tasks are those that order tasks, each a TaskOrderer or an Arranger.
 	tasks []any
 	// arranger tells tasks apart that are alike otherwise; nil when nobody does.
@@ -24,6 +24,19 @@ type orders struct {
 	jobSharing bool
 	portion    resource.Portion
 	deadlines  *sla
+}
+
+// ordering is a policy that orders, and the plugin of the tiers that it is.
+type ordering[H any] struct {
+	by     H
+	plugin string
+}
+
+// enterOrdering adds a policy to those that order, if it does and is to.
+func enterOrdering[H any](to *[]ordering[H], p *config.TierPlugin, policy any, on config.Switch) {
+	if h, ok := policy.(H); ok && p.Enabled(on) {
+		*to = append(*to, ordering[H]{h, p.Name})
+	}
 }
 
 // Rank returns a job with what its order depends on.
@@ -41,7 +54,7 @@ func (o *orders) Rank(job *model.Job) *Ranked {
 // CompareJobs is the whole order of the jobs of a queue, negative when a goes first: the first policy with an opinion
 // decides; then the older job, then the smaller UID.
 func (o *orders) CompareJobs(a, b *Ranked) int {
-	if c := firstNonZero(o.jobs, func(p JobOrderer) int { return p.CompareJobs(a, b) }); c != 0 {
+	if c := firstNonZero(o.jobs, func(p ordering[JobOrderer]) int { return p.by.CompareJobs(a, b) }); c != 0 {
 		return c
 	}
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
@@ -50,7 +63,7 @@ func (o *orders) CompareJobs(a, b *Ranked) int {
 // CompareQueues is the whole order of queues, negative when a goes first: the first policy with an opinion decides;
 // then the older queue, then the name.
 func (o *orders) CompareQueues(a, b *account.Queue) int {
-	if c := firstNonZero(o.queues, func(p QueueOrderer) int { return p.CompareQueues(a, b) }); c != 0 {
+	if c := firstNonZero(o.queues, func(p ordering[QueueOrderer]) int { return p.by.CompareQueues(a, b) }); c != 0 {
 		return c
 	}
 	return compareAge(a, b)

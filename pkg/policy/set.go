@@ -162,8 +162,8 @@ func build(p *config.TierPlugin, path *field.Path) (policy any, wants account.Mo
 
 // register enters a policy for the hooks that it has and that are not switched off.
 func (s *Set) register(p *config.TierPlugin, policy any) {
-	enter(&s.orders.jobs, policy, p.Enabled(config.EnableJobOrder))
-	enter(&s.orders.queues, policy, p.Enabled(config.EnableQueueOrder))
+	enterOrdering(&s.orders.jobs, p, policy, config.EnableJobOrder)
+	enterOrdering(&s.orders.queues, p, policy, config.EnableQueueOrder)
 	s.orders.registerTasks(p, policy)
 	s.evictions.register(p, policy)
 	s.outsiders.register(p, policy)

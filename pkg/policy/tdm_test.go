@@ -49,6 +49,12 @@ func TestTDMPutsJobsFirstThatMayNotBeEvicted(t *testing.T) {
 			if got := set.CompareJobs(set.Rank(job("a", tc.a)), set.Rank(job("b", tc.b))); got != tc.want {
 				t.Errorf("the order is %d, want %d", got, tc.want)
 			}
+			// Where this policy has no opinion the UIDs, which are the same, decide.
+			d := set.DecideJobs(set.Rank(job("a", tc.a)), set.Rank(job("b", tc.b)))
+			says := map[int]string{-1: "may not be evicted, may be evicted", 0: "UID u, UID u", 1: "may be evicted, may not be evicted"}[tc.want]
+			if d.Order != tc.want || d.A+", "+d.B != says || (d.Plugin == config.PluginTDM) != (tc.want != 0) {
+				t.Errorf("what decides is %+v", d)
+			}
 		})
 	}
 }

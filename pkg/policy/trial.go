@@ -82,9 +82,9 @@ func (s *Set) Trial(action config.Action, job *model.Job, w EvictionWorld) *Tria
 	if s.tree != nil {
 		t.tree = s.tree.Clone()
 		for i, p := range t.queues {
-			if _, live := p.(*hierarchical); live {
+			if _, live := p.by.(*hierarchical); live {
 				t.queues = slices.Clone(t.queues)
-				t.queues[i] = &hierarchical{tree: t.tree}
+				t.queues[i].by = &hierarchical{tree: t.tree}
 			}
 		}
 	}

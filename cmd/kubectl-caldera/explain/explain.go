@@ -30,8 +30,8 @@ type flags struct {
 func New() *cobra.Command {
 	f := flags{Flags: leader.NewFlags(), output: leader.NewOutput()}
 	cmd := &cobra.Command{
-		Use:   "explain JOB",
-		Short: "Show why a job waits, what would have it start, and who goes before it",
+		Use:   "explain JOB | order JOB JOB",
+		Short: "Show why a job waits, what would have it start, and who goes before it; or which of two jobs goes first, and why",
 		Long: `Show why a job waits, what would have it start, and who goes before it.
 
 What would have it start is found out in this process: the objects of the cluster are read, and the real scheduler plans on them in memory,
@@ -40,12 +40,29 @@ waits is planned, too, so that a node that is added may be taken by another job.
 whole cluster; without it, the rest is shown.
 
 JOB is the name of a PodGroup, of a controller that makes a gang of its pods, or of a pod without either. NAMESPACE/NAME names one of
-another namespace.`,
+another namespace.
+
+"order" and two jobs: which of them has its turn first, and which policy decides that, by which values. This is found out by the real
+policies in this process, from the objects of the cluster, and takes the same rights. Who is behind goes first all the same if there is room
+for it only.`,
 		Example: `  kubectl caldera explain train
-  kubectl caldera explain ml/train`,
-		Args: cobra.ExactArgs(1),
+  kubectl caldera explain ml/train
+
+  # Why is it not my turn?
+  kubectl caldera explain order ml/train ml/sweep`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 || len(args) == 3 && args[0] == orderWord {
+				return nil
+			}
+			return fmt.Errorf("name one job, or write %q and two jobs, not %q", orderWord, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.With(cmd, func(ctx context.Context, client *leader.Client) error { return f.show(ctx, client, args[0]) })
+			return f.With(cmd, func(ctx context.Context, client *leader.Client) error {
+				if len(args) == 1 {
+					return f.show(ctx, client, args[0])
+				}
+				return f.order(ctx, client, args[1:])
+			})
 		},
 	}
 	f.Add(cmd, false)

@@ -55,6 +55,9 @@ func (o *Output) Add(cmd *cobra.Command, ofWide string) {
 // Wide reports whether the long table is wanted.
 func (o *Output) Wide() bool { return *o.flags.OutputFormat == wide }
 
+// Objects reports whether objects are wanted, and no table.
+func (o *Output) Objects() bool { return *o.flags.OutputFormat != table && !o.Wide() }
+
 // Write writes an object as it is wanted; people have it written by a function.
 func (o *Output) Write(out io.Writer, object runtime.Object, people func(io.Writer) error) error {
 	if format := *o.flags.OutputFormat; format == table || format == wide {

@@ -4,7 +4,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,11 +71,8 @@ func (v View) Shares() map[model.JobKey]float64 {
 	return shares
 }
 
-// Figures returns the accounts of all queues by name, as of all that happened. It works before Run, too.
-func (v View) Figures() []QueueFigures {
-	v.d.mu.Lock()
-	defer v.d.mu.Unlock()
-	policies := v.d.cfg.Policies
+// account has the accounts be as of all that happened. It works before Run, too. It is called with the lock held.
+func (v View) account() {
 	if !v.d.running {
 		v.d.waits.changeAll()
 	}
@@ -93,6 +89,14 @@ func (v View) Figures() []QueueFigures {
 		clear(v.d.waits.changed)
 		v.d.waits.events = 0
 	}
+}
+
+// Figures returns the accounts of all queues by name, as of all that happened. It works before Run, too.
+func (v View) Figures() []QueueFigures {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	policies := v.d.cfg.Policies
+	v.account()
 	book := policies.Book()
 	v.d.dues.forget(book)
 	queues := make([]QueueFigures, 0, len(book.Queues()))
@@ -138,46 +142,6 @@ func (w *waiting) view() Waiting {
 	return Waiting{
 		Job: w.job.Key, Queue: w.job.Queue, Tasks: w.job.Counts.ByStatus[model.Pending], Refused: w.refused, Reason: w.reason(),
 	}
-}
-
-// Line is the jobs of one queue that wait, in the order in which they would have turns.
-type Line struct {
-	Queue string
-	Jobs  []Waiting
-}
-
-// Lines returns the jobs that wait, queue by queue, in the order in which queues would have turns now. Those that may have no turn, for
-// whatever reason, are in their places.
-func (v View) Lines() []Line {
-	v.d.mu.Lock()
-	defer v.d.mu.Unlock()
-	policies := v.d.cfg.Policies
-	byQueue := map[string][]*waiting{}
-	for _, w := range v.d.waits.jobs {
-		byQueue[w.job.Queue] = append(byQueue[w.job.Queue], w)
-	}
-	lines := make([]Line, 0, len(byQueue))
-	for queue, jobs := range byQueue {
-		slices.SortFunc(jobs, func(a, b *waiting) int { return compareJobs(policies, a, b) })
-		line := Line{Queue: queue, Jobs: make([]Waiting, len(jobs))}
-		for i, w := range jobs {
-			line.Jobs[i] = w.view()
-		}
-		lines = append(lines, line)
-	}
-	slices.SortFunc(lines, func(a, b Line) int {
-		x, y := policies.Book().Queue(a.Queue), policies.Book().Queue(b.Queue)
-		switch {
-		case x != nil && y != nil:
-			return policies.CompareQueues(x, y)
-		case x != nil:
-			return -1
-		case y != nil:
-			return 1
-		}
-		return cmp.Compare(a.Queue, b.Queue)
-	})
-	return lines
 }
 
 // Usable returns the part of the cluster that jobs can use, and what they hold of the rest. It is never to be changed.

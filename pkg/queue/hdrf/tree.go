@@ -300,25 +300,54 @@ func (t *Tree) Compare(a, b string) int {
 // Behind compares what two queues hold, negative when a is further behind: where their paths part, the branch that is not
 // saturated, then the one with the smaller share for its weight; among equal branches those on the next level decide.
 func (t *Tree) Behind(a, b string) int {
+	order, _, _, _ := t.part(a, b)
+	return order
+}
+
+// part finds the first level on which two queues are on branches of which one is further behind, and returns the branches, too. The order is zero
+// if there is none.
+func (t *Tree) part(a, b string) (order, level int, p, q *node) {
 	t.refresh()
 	x, y := t.paths[a], t.paths[b]
-	p, q := t.root, t.root
-	for i := 1; i < min(len(x.Names), len(y.Names)); i++ {
-		p, q = p.branch(x.Names[i], x.Weights[i]), q.branch(y.Names[i], y.Weights[i])
+	p, q = t.root, t.root
+	for level = 1; level < min(len(x.Names), len(y.Names)); level++ {
+		p, q = p.branch(x.Names[level], x.Weights[level]), q.branch(y.Names[level], y.Weights[level])
 		if p == q {
 			continue
 		}
 		if p.saturated != q.saturated {
 			if q.saturated {
-				return -1
+				return -1, level, p, q
 			}
-			return 1
+			return 1, level, p, q
 		}
 		if c := cmp.Compare(p.share/p.weight, q.share/q.weight); c != 0 {
-			return c
+			return c, level, p, q
 		}
 	}
-	return 0
+	return 0, 0, nil, nil
+}
+
+// Standing is how a branch stands in the order.
+type Standing struct {
+	// Path are the names of the branch from below the root.
+	Path []string
+	// Share is its share of the cluster, without what it is not charged for.
+	Share, Weight float64
+	// Saturated: none of its jobs can get more of use.
+	Saturated bool
+}
+
+// Part returns the branches that decide which of two queues is further behind; false if neither is.
+func (t *Tree) Part(a, b string) (x, y Standing, parted bool) {
+	order, level, p, q := t.part(a, b)
+	if order == 0 {
+		return Standing{}, Standing{}, false
+	}
+	standing := func(queue string, n *node) Standing {
+		return Standing{Path: t.paths[queue].Names[1 : level+1], Share: n.share, Weight: n.weight, Saturated: n.saturated}
+	}
+	return standing(a, p), standing(b, q), true
 }
 
 // Level reports whether two queues hold the same for their weights, or the first one less, up to a difference in parts of the cluster, in a tree
