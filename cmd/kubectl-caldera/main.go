@@ -27,6 +27,7 @@ import (
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/snapshot"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/status"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/top"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/ui"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/version"
 )
@@ -54,7 +55,7 @@ func newCommand() *cobra.Command {
 	// Libraries of Kubernetes' components add flags to every command line.
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.AddCommand(
-		status.New(), queues.New(), queues.NewQueue(), jobs.New(), explain.New(), evictions.New(), ui.New(),
+		status.New(), queues.New(), queues.NewQueue(), jobs.New(), explain.New(), top.New(), evictions.New(), ui.New(),
 		simulate.New(), snapshot.New(), replay.New(), convert.New(), convert.NewValidate(), version.New(),
 	)
 	return root

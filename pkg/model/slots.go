@@ -4,6 +4,9 @@
 package model
 
 import (
+	"cmp"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/resource"
@@ -15,39 +18,70 @@ import (
 // What is kept for tasks is not left. A node that is cordoned or not ready has nothing left. Nothing else is looked at: neither taints of
 // the user's own, nor what else a pod asks for.
 func (s *State) Slots(sizes ...int64) map[corev1.ResourceName][]int64 {
+	slots := map[corev1.ResourceName][]int64{}
+	s.eachDevices(func(d Devices) {
+		counts := slots[d.Resource]
+		if counts == nil {
+			counts = make([]int64, len(sizes))
+			slots[d.Resource] = counts
+		}
+		for i, size := range sizes {
+			counts[i] += d.Slots(size)
+		}
+	})
+	return slots
+}
+
+// Devices are those of one extended resource on one node.
+type Devices struct {
+	Node     string
+	Resource corev1.ResourceName
+	// All is how many pods can ask for, Left how many of them nobody has, in units of the resource.
+	All, Left int64
+	// Shut: the node is cordoned or not ready, so that none are left.
+	Shut bool
+}
+
+// Slots is how many more pods would find room that ask for so much each.
+func (d Devices) Slots(size int64) int64 { return d.Left / size }
+
+// Devices returns the devices of all nodes, those of which Slots is the sum, by node and resource.
+func (s *State) Devices() []Devices {
+	var list []Devices
+	s.eachDevices(func(d Devices) { list = append(list, d) })
+	slices.SortFunc(list, func(a, b Devices) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Resource, b.Resource))
+	})
+	return list
+}
+
+// eachDevices yields the devices of all nodes.
+func (s *State) eachDevices(yield func(Devices)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	kept := s.keptByNode()
-	slots := map[corev1.ResourceName][]int64{}
-	// others are the resources that are not extended.
-	others := map[corev1.ResourceName]bool{}
+	extended := map[corev1.ResourceName]bool{}
 	for name, n := range s.ledger.nodes {
 		if !n.known {
 			continue
 		}
 		shut := n.object.Spec.Unschedulable || !ready(n.object)
 		for _, a := range n.allocatable {
-			if a.Value <= 0 || others[a.Name] {
+			is, known := extended[a.Name]
+			if !known {
+				is = resource.IsExtended(a.Name)
+				extended[a.Name] = is
+			}
+			if !is || a.Value <= 0 {
 				continue
 			}
-			counts := slots[a.Name]
-			if counts == nil {
-				if others[a.Name] = !resource.IsExtended(a.Name); others[a.Name] {
-					continue
-				}
-				counts = make([]int64, len(sizes))
-				slots[a.Name] = counts
+			d := Devices{Node: name, Resource: a.Name, All: a.Value, Shut: shut}
+			if !shut {
+				d.Left = max(0, a.Value-n.used.Get(a.Name)-kept[name].Get(a.Name))
 			}
-			left := a.Value - n.used.Get(a.Name) - kept[name].Get(a.Name)
-			if shut || left <= 0 {
-				continue
-			}
-			for i, size := range sizes {
-				counts[i] += left / size
-			}
+			yield(d)
 		}
 	}
-	return slots
 }
 
 // keptByNode is what is kept for tasks on each node.
