@@ -19,7 +19,8 @@ const secret = "what the user may read"
 
 func guarded() (*guard, http.Handler) {
 	g := newGuard(port)
-	return g, g.protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, secret) }))
+	handler := g.protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, secret) }))
+	return g, handler
 }
 
 // ask sends a request to the handler. A header of "" is left out.

@@ -44,7 +44,7 @@ func show(ctx context.Context, address string) (remove func(), err error) {
 // keep a strict cookie to themselves. Browsers ask for an icon of each page, and are told of one that they may have.
 func forward(address, icon string) []byte {
 	if icon != "" {
-		icon = fmt.Sprintf(`<link rel="icon" href="%s">`, html.EscapeString(icon))
+		icon = `<link rel="icon" href="` + html.EscapeString(icon) + `">`
 	}
 	return fmt.Appendf(nil, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">%[2]s`+
 		`<title>Caldera</title><meta http-equiv="refresh" content="0;url=%[1]s"></head><body><p><a href="%[1]s">Caldera</a></p></body></html>`,

@@ -196,9 +196,15 @@ func (s *stage) play(t *testing.T) {
 		name, parent string
 		due, limit   int64
 	}{
-		{"research", "", 64, 0}, {"vision", "research", 32, 48}, {"language", "research", 32, 0},
-		{"production", "", 64, 96}, {"serving", "production", 40, 0}, {"training", "production", 24, 0},
-		{"batch", "", 32, 0}, {"sweeps", "batch", 24, 0}, {"nightly", "batch", 8, 16},
+		{"research", "", 64, 0},
+		{"vision", "research", 32, 48},
+		{"language", "research", 32, 0},
+		{"production", "", 64, 96},
+		{"serving", "production", 40, 0},
+		{"training", "production", 24, 0},
+		{"batch", "", 32, 0},
+		{"sweeps", "batch", 24, 0},
+		{"nightly", "batch", 8, 16},
 	} {
 		s.queue(t, q.name, q.parent, q.due, q.limit)
 	}
