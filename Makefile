@@ -97,9 +97,11 @@ pictures: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera brows
 	CALDERA_KUBECTL_CALDERA=$(abspath $(BIN)/kubectl-caldera) go test -count=1 -timeout 30m ./test/integration/page -args -pictures
 
 .PHONY: test-ecosystem
-test-ecosystem: $(BIN)/localcluster ## Run frameworks' own controllers beside the scheduler, and fetch their modules; make test does so where they are cached
+test-ecosystem: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run frameworks' own controllers beside the scheduler, and fetch their modules; make test does so where they are cached
 	for module in trainingoperator trainer karpenter; do (cd test/integration/frameworks/$$module && go mod tidy -diff); done
 	CALDERA_ECOSYSTEM=1 CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) $(RACE) -timeout 40m ./test/integration/frameworks
+	CALDERA_ECOSYSTEM=1 CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) \
+	$(RACE) -run TestJobsAreSuspendedByTheirOwners ./test/integration/binary
 
 .PHONY: soak
 soak: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let queues evict from each other for half an hour and judge it; SOAK="--conf capacity --seed 2" sets flags
