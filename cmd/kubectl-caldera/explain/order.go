@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -134,13 +135,15 @@ func writeOrder(out io.Writer, a, b *v1alpha1.JobView, p *dispatch.Precedence) e
 
 // notes are what else there is to know of jobs of different queues.
 func notes(a, b *v1alpha1.JobView) string {
-	text := "\n"
+	var text strings.Builder
+	text.WriteString("\n")
 	for _, job := range []*v1alpha1.JobView{a, b} {
 		if p := job.Status.Position; p != nil && p.InQueue > 1 {
-			text += fmt.Sprintf("%s of queue %s come before %s.\n", leader.Count(int(p.InQueue-1), "job", "jobs"), job.Status.Queue, full(job))
+			fmt.Fprintf(&text, "%s of queue %s come before %s.\n", leader.Count(int(p.InQueue-1), "job", "jobs"), job.Status.Queue, full(job))
 		}
 	}
-	return text + "What queues hold changes with each job that starts or ends, and so may this.\n"
+	text.WriteString("What queues hold changes with each job that starts or ends, and so may this.\n")
+	return text.String()
 }
 
 // contradicts reports whether the places of two jobs say something else. Those of their queues do not count gangs that are completed first.

@@ -102,9 +102,7 @@ func write(out io.Writer, devices []model.Devices, name string, width int) error
 	for _, d := range devices {
 		table = append(table, row(d.Node, d, bars(d, width)))
 	}
-	for _, sum := range sums(devices) {
-		table = append(table, sum)
-	}
+	table = append(table, sums(devices)...)
 	return leader.Columns(out, "", table)
 }
 

@@ -15,8 +15,12 @@ import (
 func TestTheFullestNodeComesFirst(t *testing.T) {
 	const gpu, nic = "nvidia.com/gpu", "example.com/nic"
 	devices := []model.Devices{
-		{Node: "n1", Resource: gpu, All: 8, Left: 7}, {Node: "n1", Resource: nic, All: 100, Left: 99}, {Node: "n2", Resource: gpu, All: 8, Left: 1},
-		{Node: "n3", Resource: gpu, All: 4, Left: 4}, {Node: "n4", Resource: gpu, All: 8, Shut: true}, {Node: "n5", Resource: gpu, All: 8},
+		{Node: "n1", Resource: gpu, All: 8, Left: 7},
+		{Node: "n1", Resource: nic, All: 100, Left: 99},
+		{Node: "n2", Resource: gpu, All: 8, Left: 1},
+		{Node: "n3", Resource: gpu, All: 4, Left: 4},
+		{Node: "n4", Resource: gpu, All: 8, Shut: true},
+		{Node: "n5", Resource: gpu, All: 8},
 	}
 	for name, want := range map[string]string{
 		"": `NODE    RESOURCE          TAKEN                  FREE   OF    FIT 1   FIT 2   FIT 4   FIT 8

@@ -91,7 +91,7 @@ func Find(ctx context.Context, objects []scenario.Object, is func(model.JobKey) 
 	}
 	budget, stop := context.WithTimeout(ctx, o.Budget)
 	defer stop()
-	s := &search{waiter: waiter{objects: objects, now: o.Now}, options: o, time: budget, result: &Result{}}
+	s := &search{waiter: waiter{objects: objects, now: o.Now}, options: o, life: ctx, time: budget, result: &Result{}}
 	s.trials = simulate.NewTrials(ctx, simulate.Options{Config: o.Config, Extensions: o.Extensions, Now: o.Now})
 	defer s.trials.Stop()
 	if err := s.look(is); err != nil || s.result.Starts {
@@ -165,8 +165,10 @@ type search struct {
 	waiter
 
 	options Options
-	// time is over when no new trial is to begin.
-	time   context.Context
+	// life is that of the whole search, time is over when no new trial is to begin.
+	life, time context.Context
+	// rest is the cluster at rest without any change.
+	rest   []scenario.Object
 	trials *simulate.Trials
 	result *Result
 	// first is what was changed before, so that the objects are those after it.
@@ -205,6 +207,7 @@ func (s *search) look(is func(model.JobKey) bool) error {
 	for key := range sight.Jobs() {
 		if is(key) {
 			s.see(sight, key)
+			s.rest = s.objects
 		}
 	}
 	if s.job == nil {
@@ -241,10 +244,48 @@ func (s *search) helps(changes []change.Change) (bool, error) {
 	return true, nil
 }
 
-// apart reports whether it may matter in which order things happen: changes do not happen at once, or several things are changed, of which one may
-// be known before the other.
+// apart reports whether changes do not happen at once.
 func (s *search) apart(changes []change.Change) bool {
-	return s.limits || len(s.first.changes) > 0 || len(change.Steps(s.objects, change.Together(changes))) > 1
+	return len(change.Steps(s.objects, change.Together(changes))) > 1
+}
+
+// proved reports whether a scheduler of its own, which lives through all changes one after the other, comes to the same: the job starts after the last
+// of them, and not after one step less. Trials begin with jobs that nobody has refused yet; after several changes that may make a difference.
+func (s *search) proved(done, less step) (bool, error) {
+	if !s.limits && len(s.first.changes) == 0 {
+		return true, nil
+	}
+	for _, p := range []struct {
+		changes []change.Change
+		starts  bool
+	}{{done.changes, true}, {less.changes, false}} {
+		o := simulate.Options{Config: s.options.Config, Extensions: s.options.Extensions, Now: s.now}
+		for _, changes := range [][]change.Change{s.first.changes, p.changes} {
+			if len(changes) > 0 {
+				o.Changes = append(o.Changes, change.Together(changes))
+			}
+		}
+		s.result.Trials++
+		result, err := simulate.Run(s.life, s.rest, o)
+		if err != nil {
+			return false, err
+		}
+		if i := slices.IndexFunc(result.Jobs, s.isIt); i < 0 || s.hasStarted(&result.Jobs[i]) != p.starts {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (s *search) isIt(j simulate.Job) bool {
+	return j.Namespace == s.job.Key.Namespace && j.Name == s.job.Key.Name
+}
+
+func (s *search) hasStarted(j *simulate.Job) bool {
+	if s.job.Whole() {
+		return j.Placed > s.job.Placed()
+	}
+	return j.Started
 }
 
 // stepwise reports whether the job starts after changes that do not happen at once.
@@ -296,6 +337,9 @@ func (s *search) try(m measure) (found bool, err error) {
 		if ok, err := s.stepwise(less.changes); err != nil || ok {
 			return false, err
 		}
+	}
+	if ok, err := s.proved(done, less); err != nil || !ok {
+		return false, err
 	}
 	text, _ := s.first.then(done.parts()).parts()
 	s.result.Remedies = append(s.result.Remedies, Remedy{Kind: m.kind, Text: text, First: s.first.changes, Changes: done.changes, Less: less.changes})

@@ -60,7 +60,10 @@ func TestWhoGoesFirstIsWhatPlacesSay(t *testing.T) {
 		return ""
 	})
 	for _, g := range []env.Gang{
-		{Name: "order", Queue: "night"}, {Name: "early", Queue: "day"}, {Name: "late", Queue: "day"}, {Name: "urgent", Queue: "day", Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = "high" }},
+		{Name: "order", Queue: "night"},
+		{Name: "early", Queue: "day"},
+		{Name: "late", Queue: "day"},
+		{Name: "urgent", Queue: "day", Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = "high" }},
 		{Name: "other", Queue: "prod"},
 	} {
 		g.Min, g.Size, g.CPU = 3, 3, "3"

@@ -241,7 +241,7 @@ func (s *suspension) running(t *testing.T, job string, want int) {
 	})
 }
 
-func TestJobsAreSuspendedByTheirOwners(t *testing.T) {
+func TestJobsAreSuspendedByTheirOwners(t *testing.T) { //nolint:tparallel // its parts share a cluster, one after the other
 	t.Parallel()
 	s := newSuspension(t)
 	s.batchJob(t)
