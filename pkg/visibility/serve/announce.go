@@ -37,7 +37,7 @@ const (
 	fieldManager     = "caldera-visibility"
 	// lookAgain is how often what was written is looked at.
 	lookAgain = 15 * time.Second
-	// tryAgain is how long is waited after a failure.
+	// tryAgain is how long is waited after a failure; after each more in a row twice as long, up to lookAgain.
 	tryAgain = time.Second
 )
 
@@ -68,13 +68,13 @@ func newAnnouncer(o Options, authority []byte) (*announcer, error) {
 
 // run writes it down, and looks from time to time whether it still says so.
 func (a *announcer) run(ctx context.Context) {
-	logger, said := klog.FromContext(ctx), ""
+	logger, said, pause := klog.FromContext(ctx), "", tryAgain
 	for {
 		next := lookAgain
 		if err := errors.Join(a.tellWhere(ctx), a.tellCertificate(ctx)); err == nil {
-			said = ""
+			said, pause = "", tryAgain
 		} else {
-			next = tryAgain
+			next, pause = pause, min(2*pause, lookAgain)
 			if text := err.Error(); text != said && ctx.Err() == nil {
 				said = text
 				logger.Error(err, "Others are not told where views are; trying again")

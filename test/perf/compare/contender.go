@@ -68,7 +68,7 @@ func known(o options) []contender {
 		{name: "tiers", about: "Caldera by a volcano-scheduler.conf", pods: volcanoPods, args: []string{"--volcano-conf=" + o.tiers}},
 		{
 			name: "viewed", about: "Caldera, which is asked for its queues --views times a second", pods: volcanoPods, views: o.views,
-			args: []string{"--visibility-port={port}", "--visibility-advertise-address=127.0.0.1"},
+			args: []string{"--visibility-port={port}"},
 		},
 		{name: "per-gang", about: "Caldera with one event a gang instead of one a pod", pods: volcanoPods, gangArgs: map[string]any{"scheduledEvents": "PerGang"}},
 		{name: "stock", about: "upstream's kube-scheduler with pods without groups", pods: plainPods, rival: true, pkg: stockPackage, config: stock},
