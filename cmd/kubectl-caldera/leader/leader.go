@@ -78,6 +78,8 @@ type Client struct {
 	// Streams are those of the command.
 	Streams genericiooptions.IOStreams
 	flags   *Flags
+	// saying guards what the client itself writes to the streams.
+	saying sync.Mutex
 
 	// mu guards what follows. It is held while a port-forward is opened: whoever else asks needs it, too.
 	mu   sync.Mutex
@@ -106,6 +108,13 @@ func restFor(config *rest.Config) (rest.Interface, error) {
 	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.SchemeGroupVersion
 	config.NegotiatedSerializer = codecs.WithoutConversion()
 	return rest.RESTClientFor(config)
+}
+
+// say tells the user something. Several may have something to tell at a time.
+func (c *Client) say(format string, args ...any) {
+	c.saying.Lock()
+	defer c.saying.Unlock()
+	fmt.Fprintf(c.Streams.ErrOut, format, args...)
 }
 
 func (c *Client) close() {
@@ -159,7 +168,7 @@ func (c *Client) ask(ctx context.Context, do func(context.Context, rest.Interfac
 		// Another one may lead by now, in another pod.
 		c.hangUp(by)
 		if !told {
-			fmt.Fprintf(c.Streams.ErrOut, "The scheduler that leads does not answer (%v); waiting for one for up to %s.\n", err, patience)
+			c.say("The scheduler that leads does not answer (%v); waiting for one for up to %s.\n", err, patience)
 			told = true
 		}
 		select {
