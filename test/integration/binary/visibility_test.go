@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,8 +84,13 @@ func bind(t *testing.T, e *env.Env, account, role string, everywhere bool) {
 	}
 }
 
-// command is a command of kubectl caldera, and the context in which it runs.
+// commanding is held while a command runs: commands of one process share the flags that libraries have added to its command line.
+var commanding sync.Mutex
+
+// command runs a command of kubectl caldera, one at a time.
 func command(ctx context.Context, cmd *cobra.Command, args ...string) (stdout, stderr string, err error) {
+	commanding.Lock()
+	defer commanding.Unlock()
 	var out, errOut bytes.Buffer
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetOut(&out)
