@@ -84,13 +84,15 @@ func bind(t *testing.T, e *env.Env, account, role string, everywhere bool) {
 	}
 }
 
-// commanding is held while a command runs: commands of one process share the flags that libraries have added to its command line.
+// commanding is held while a command reads its flags: commands of one process share those that libraries have added to its command line.
 var commanding sync.Mutex
 
-// command runs a command of kubectl caldera, one at a time.
+// command runs a command of kubectl caldera.
 func command(ctx context.Context, cmd *cobra.Command, args ...string) (stdout, stderr string, err error) {
+	read := sync.OnceFunc(commanding.Unlock)
 	commanding.Lock()
-	defer commanding.Unlock()
+	defer read()
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { read() }
 	var out, errOut bytes.Buffer
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetOut(&out)
