@@ -42,9 +42,9 @@ whole cluster; without it, the rest is shown.
 JOB is the name of a PodGroup, of a controller that makes a gang of its pods, or of a pod without either. NAMESPACE/NAME names one of
 another namespace.
 
-"order" and two jobs: which of them has its turn first, and which policy decides that, by which values. This is found out by the real
-policies in this process, from the objects of the cluster, and takes the same rights. Who is behind goes first all the same if there is room
-for it only.`,
+With "order" and two jobs it shows which of them has its turn first. It names the plugin that decides, and the values that it compares. The
+scheduler's own plugins compare them in this process, which takes the same rights. The job behind still goes first if there is room only
+for that one.`,
 		Example: `  kubectl caldera explain train
   kubectl caldera explain ml/train
 

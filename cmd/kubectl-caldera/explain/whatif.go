@@ -65,7 +65,7 @@ func Unknown(err error) string {
 	return fmt.Sprintf("What would have it start is not known: %v", err)
 }
 
-// Heading is what remedies are told under, or that there are none.
+// Heading is the line above the remedies. If there are none, it says so.
 func Heading(e *v1alpha1.Explanation) string {
 	switch {
 	case e.Starts:

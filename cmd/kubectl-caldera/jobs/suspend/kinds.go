@@ -79,7 +79,7 @@ func refusesRayJob(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// advice is what to do about an object that nothing above it can suspend.
+// advice says what to do with an object if neither it nor any of its owners can be suspended.
 func advice(o object) string {
 	k, named := o.GroupVersionKind(), o.String()
 	switch k.Kind {

@@ -20,10 +20,10 @@ import (
 // manager is who has written a field, for whoever asks.
 const manager = "kubectl-caldera"
 
-// past is what is said of an object whose switch was set.
+// past are the words for what was done to an object.
 var past = map[bool]string{true: "suspended", false: "resumed"}
 
-// already is what is said of an object that is as it is to be.
+// already are the words for an object that needs no change.
 var already = map[bool]string{true: "is suspended already", false: "is not suspended"}
 
 // set suspends an object or resumes it, and says what was done.
