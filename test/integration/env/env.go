@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
@@ -119,6 +120,25 @@ func (e *Env) PodGroup(t *testing.T, name string) *volcano.PodGroup {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// ChangeQueue changes the spec of a queue. The scheduler may write the queue's status between reading and writing, so
+// that it is done again with what is then there.
+func (e *Env) ChangeQueue(t *testing.T, name string, change func(*volcano.QueueSpec)) {
+	t.Helper()
+	queues := e.Volcano.SchedulingV1beta1().Queues()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		q, err := queues.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(&q.Spec)
+		_, err = queues.Update(t.Context(), q, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Bound counts the live pods of a gang that have a node, and all of them.

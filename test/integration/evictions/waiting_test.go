@@ -117,14 +117,7 @@ func TestTheRoomIsKeptUntilVictimsHaveGone(t *testing.T) {
 	})
 	t.Run("the victims' queue may not be reclaimed from any more", func(t *testing.T) {
 		s := play(t)
-		q, err := s.Volcano.SchedulingV1beta1().Queues().Get(t.Context(), "a", metav1.GetOptions{})
-		if err == nil {
-			q.Spec.Reclaimable = new(false)
-			_, err = s.Volcano.SchedulingV1beta1().Queues().Update(t.Context(), q, metav1.UpdateOptions{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.ChangeQueue(t, "a", func(q *volcano.QueueSpec) { q.Reclaimable = new(false) })
 		s.evicted(map[string]int{"held": 4}, calm)
 		s.release(s.ending("held")...)
 		s.holds(map[string]int{"gang": 4, "held": 4})

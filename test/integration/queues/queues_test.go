@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/retry"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
@@ -242,25 +241,10 @@ func TestABrokenTreeIsLeftOut(t *testing.T) {
 		env.Eventually(t, time.Minute, e.Waits(t, "of-"+queue, model.QueueMisconfigured))
 		env.Eventually(t, time.Minute, func() string { return saysWhy(t, e, queue) })
 	}
-	update := func(name string, change func(*volcano.QueueSpec)) {
-		// The scheduler writes the status of queues meanwhile.
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			q, err := e.Volcano.SchedulingV1beta1().Queues().Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			change(&q.Spec)
-			_, err = e.Volcano.SchedulingV1beta1().Queues().Update(t.Context(), q, metav1.UpdateOptions{})
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	update("orphan", func(s *volcano.QueueSpec) { s.Parent = "root" })
-	update("child", func(s *volcano.QueueSpec) { s.Capability = cpu("2") })
+	e.ChangeQueue(t, "orphan", func(s *volcano.QueueSpec) { s.Parent = "root" })
+	e.ChangeQueue(t, "child", func(s *volcano.QueueSpec) { s.Capability = cpu("2") })
 	// ring-b stays the child of ring-a, which is no place for jobs then.
-	update("ring-a", func(s *volcano.QueueSpec) { s.Parent = "" })
+	e.ChangeQueue(t, "ring-a", func(s *volcano.QueueSpec) { s.Parent = "" })
 	env.Eventually(t, time.Minute, e.AllBound(t, "of-orphan", 2))
 	env.Eventually(t, time.Minute, e.AllBound(t, "of-child", 2))
 	env.Eventually(t, time.Minute, e.Waits(t, "of-ring-a", model.QueueNotLeaf))
