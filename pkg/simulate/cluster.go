@@ -6,6 +6,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,13 +73,12 @@ func (c *cluster) nodes() []string {
 
 // objects are all objects. They are not to be changed.
 func (c *cluster) objects() []scenario.Object {
-	var objects []scenario.Object
-	for _, kind := range scenario.Kinds() {
-		for _, o := range c.box.API.Objects(scenario.ResourceOf(kind)) {
-			objects = append(objects, o.(scenario.Object))
-		}
+	kinds := scenario.Kinds()
+	objects := make([][]scenario.Object, len(kinds))
+	for i, kind := range kinds {
+		objects[i] = c.box.API.Objects(scenario.ResourceOf(kind))
 	}
-	return objects
+	return slices.Concat(objects...)
 }
 
 // change makes the next step of the changes that are left, and returns those that are left then.

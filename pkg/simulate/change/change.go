@@ -111,11 +111,13 @@ func (c *cluster) add(o scenario.Object) {
 
 // find returns the place of the object with a name. What names the kind in the error that there is none.
 func find[T scenario.Object](c *cluster, what string, name types.NamespacedName) (int, error) {
-	var names []string
 	for i, o := range all[T](c) {
 		if o.GetName() == name.Name && o.GetNamespace() == name.Namespace {
 			return i, nil
 		}
+	}
+	var names []string
+	for _, o := range all[T](c) {
 		names = append(names, text(types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}))
 	}
 	return 0, fmt.Errorf("there is no %s %s%s", what, text(name), meant(text(name), names))

@@ -10,6 +10,7 @@ package memory
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -55,18 +56,18 @@ var _ testing.ObjectTracker = &API{}
 
 // resource is the objects of one kind.
 type resource struct {
+	kind schema.GroupVersionResource
 	// objects are never changed once stored.
 	objects map[types.NamespacedName]object
+	// sorted are the same by namespace and name, once somebody has asked for them; nil before.
+	sorted []object
 	// history is all writes, for watches that begin in the past.
 	history  []change
 	watchers map[*watcher]bool
 }
 
 // object is any object of the API.
-type object interface {
-	runtime.Object
-	metav1.Object
-}
+type object = scenario.Object
 
 // change is one write: before is nil for a new object, after for one that is gone.
 type change struct {
@@ -117,7 +118,7 @@ func (a *API) ResourceOf(o runtime.Object) (schema.GroupVersionResource, error) 
 func (a *API) resource(gvr schema.GroupVersionResource) *resource {
 	r := a.resources[gvr]
 	if r == nil {
-		r = &resource{objects: map[types.NamespacedName]object{}, watchers: map[*watcher]bool{}}
+		r = &resource{kind: gvr, objects: map[types.NamespacedName]object{}, watchers: map[*watcher]bool{}}
 		a.resources[gvr] = r
 	}
 	return r
@@ -224,6 +225,7 @@ func (a *API) write(gvr schema.GroupVersionResource, before, after object) {
 	} else {
 		delete(r.objects, nameOf(before))
 	}
+	r.keepSorted(cmp.Or(after, before), after == nil)
 	c := change{version: a.version, before: before, after: after}
 	r.history = append(r.history, c)
 	for w := range r.watchers {
@@ -273,28 +275,41 @@ func (a *API) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind,
 
 // Objects returns the objects of a kind by namespace and name, as they are stored. None of them ever changes, and nobody may change one: a
 // write puts another one in its place.
-func (a *API) Objects(gvr schema.GroupVersionResource) []runtime.Object {
+func (a *API) Objects(gvr schema.GroupVersionResource) []scenario.Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	sorted := a.sorted(gvr)
-	objects := make([]runtime.Object, len(sorted))
-	for i, o := range sorted {
-		objects[i] = o
-	}
-	return objects
+	return slices.Clone(a.sorted(gvr))
 }
 
-// sorted returns the objects of a kind by namespace and name.
+// sorted returns the objects of a kind by namespace and name, as long as the lock is held.
 func (a *API) sorted(gvr schema.GroupVersionResource) []object {
 	r := a.resource(gvr)
-	sorted := make([]object, 0, len(r.objects))
-	for _, o := range r.objects {
-		sorted = append(sorted, o)
+	if r.sorted == nil {
+		r.sorted = slices.SortedFunc(maps.Values(r.objects), byName)
 	}
-	slices.SortFunc(sorted, func(x, y object) int {
-		return cmp.Or(cmp.Compare(x.GetNamespace(), y.GetNamespace()), cmp.Compare(x.GetName(), y.GetName()))
-	})
-	return sorted
+	return r.sorted
+}
+
+// keepSorted puts an object that was written in its place among the sorted ones, or takes it away. Who plays many changes asks for all objects after
+// each of them.
+func (r *resource) keepSorted(o object, gone bool) {
+	if r.sorted == nil {
+		return
+	}
+	at, there := slices.BinarySearchFunc(r.sorted, o, byName)
+	switch {
+	case gone:
+		r.sorted = slices.Delete(r.sorted, at, at+1)
+	case there:
+		r.sorted[at] = o
+	default:
+		r.sorted = slices.Insert(r.sorted, at, o)
+	}
+}
+
+// byName orders objects of a kind by namespace and name.
+func byName(x, y object) int {
+	return cmp.Or(cmp.Compare(x.GetNamespace(), y.GetNamespace()), cmp.Compare(x.GetName(), y.GetName()))
 }
 
 // Delete implements testing.ObjectTracker. A pod that is on a node is only marked, as by a real API server: it goes

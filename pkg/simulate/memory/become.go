@@ -5,11 +5,13 @@ package memory
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	native "k8s.io/api/scheduling/v1beta1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -25,8 +27,8 @@ type Series struct {
 
 // place is where an object is stored.
 type place struct {
-	resource schema.GroupVersionResource
-	name     types.NamespacedName
+	in   *resource
+	name types.NamespacedName
 }
 
 // put is an object that was given, and the resource version with which it was stored.
@@ -42,38 +44,32 @@ func NewSeries(a *API) *Series { return &Series{api: a, put: map[place]put{}} }
 // is another one of its name, of which nobody remembers anything. So it is with pods and PodGroups of which somebody else has written something. The
 // function has clients told of all that is gone before anything is new.
 func (s *Series) Become(objects []scenario.Object, gone func() error) error {
-	wanted := make(map[place]scenario.Object, len(objects))
-	kinds := map[string]schema.GroupVersionResource{}
-	for _, o := range objects {
-		kind := fmt.Sprintf("%T", o)
-		resource, known := kinds[kind]
-		if !known {
-			var err error
-			if resource, err = s.api.ResourceOf(o); err != nil {
-				return err
-			}
-			kinds[kind] = resource
-		}
-		wanted[place{resource, nameOf(o)}] = o
+	places, err := s.api.placesOf(objects)
+	if err != nil {
+		return err
 	}
-	if s.clear(wanted) {
+	if s.clear(objects, places) {
 		if err := gone(); err != nil {
 			return err
 		}
 	}
-	return s.fill(objects, kinds)
+	return s.fill(objects, places)
 }
 
 // clear takes away what is not wanted, or not in this form. It reports whether anything was.
-func (s *Series) clear(wanted map[place]scenario.Object) (cleared bool) {
+func (s *Series) clear(objects []scenario.Object, places []place) (cleared bool) {
+	wanted := make(map[place]scenario.Object, len(objects))
+	for i, at := range places {
+		wanted[at] = objects[i]
+	}
 	a := s.api
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for resource, r := range a.resources {
+	for _, r := range a.resources {
 		for name, o := range r.objects {
-			at := place{resource, name}
+			at := place{r, name}
 			if want := wanted[at]; want == nil || waits(want) || makesJobs(o) && !s.as(at, want, o) {
-				a.write(resource, o, nil)
+				a.write(r.kind, o, nil)
 				cleared = true
 			}
 		}
@@ -111,20 +107,20 @@ func (s *Series) as(at place, given scenario.Object, stored object) bool {
 }
 
 // fill puts there what is not there, or not in this form.
-func (s *Series) fill(objects []scenario.Object, kinds map[string]schema.GroupVersionResource) error {
+func (s *Series) fill(objects []scenario.Object, places []place) error {
 	a := s.api
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := make(map[place]put, len(objects))
-	for _, o := range objects {
-		at := place{kinds[fmt.Sprintf("%T", o)], nameOf(o)}
-		stored, there := a.resource(at.resource).objects[at.name]
+	for i, o := range objects {
+		at := places[i]
+		stored, there := at.in.objects[at.name]
 		if !there || !s.as(at, o, stored) {
 			_, was := s.put[at]
 			if err := a.store(at, o, was); err != nil {
 				return err
 			}
-			stored = a.resource(at.resource).objects[at.name]
+			stored = at.in.objects[at.name]
 		}
 		now[at] = put{o, stored.GetResourceVersion()}
 	}
@@ -135,46 +131,47 @@ func (s *Series) fill(objects []scenario.Object, kinds map[string]schema.GroupVe
 // Alter makes of objects, as they are stored, others: what is in both lists stays, what is not in the second is gone, what is new of a name takes the
 // place of what had it.
 func (a *API) Alter(before, after []scenario.Object) error {
+	before, after = apart(before, after)
+	gone, err := a.placesOf(without(before, after))
+	if err != nil {
+		return err
+	}
+	fresh := without(after, before)
+	places, err := a.placesOf(fresh)
+	if err != nil {
+		return err
+	}
+	taken := sets.New(places...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	stays := make(map[scenario.Object]bool, len(after))
-	names := make(map[place]bool, len(after))
-	var fresh []scenario.Object
-	had := make(map[scenario.Object]bool, len(before))
-	for _, o := range before {
-		had[o] = true
-	}
-	for _, o := range after {
-		if had[o] {
-			stays[o] = true
-			continue
-		}
-		fresh = append(fresh, o)
-		at, err := a.placeOf(o)
-		if err != nil {
-			return err
-		}
-		names[at] = true
-	}
-	for _, o := range before {
-		at, err := a.placeOf(o)
-		if err != nil {
-			return err
-		}
-		if stored := a.resource(at.resource).objects[at.name]; stored != nil && !stays[o] && !names[at] {
-			a.write(at.resource, stored, nil)
+	for _, at := range gone {
+		if stored := at.in.objects[at.name]; stored != nil && !taken.Has(at) {
+			a.write(at.in.kind, stored, nil)
 		}
 	}
-	for _, o := range fresh {
-		at, err := a.placeOf(o)
-		if err != nil {
-			return err
-		}
-		if err := a.store(at, o, false); err != nil {
+	for i, o := range fresh {
+		if err := a.store(places[i], o, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// apart leaves out with what two lists begin and end alike. Most changes are of few objects that lie together.
+func apart(x, y []scenario.Object) (left, right []scenario.Object) {
+	for len(x) > 0 && len(y) > 0 && x[0] == y[0] {
+		x, y = x[1:], y[1:]
+	}
+	for len(x) > 0 && len(y) > 0 && x[len(x)-1] == y[len(y)-1] {
+		x, y = x[:len(x)-1], y[:len(y)-1]
+	}
+	return x, y
+}
+
+// without are the objects that are not among others.
+func without(objects, others []scenario.Object) []scenario.Object {
+	among := sets.New(others...)
+	return slices.DeleteFunc(slices.Clone(objects), among.Has)
 }
 
 // store puts a copy of an object in a place, whatever is there. Another one takes the UID of what is there, or gets a new one. It is called with the
@@ -188,16 +185,31 @@ func (a *API) store(at place, o scenario.Object, another bool) error {
 	if another {
 		copied.SetUID("")
 	}
-	if _, there := a.resource(at.resource).objects[at.name]; there {
-		return a.replace(at.resource, copied)
+	if _, there := at.in.objects[at.name]; there {
+		return a.replace(at.in.kind, copied)
 	}
 	a.created++
-	a.introduce(at.resource, copied)
+	a.introduce(at.in.kind, copied)
 	return nil
 }
 
-// placeOf is where an object is stored.
-func (a *API) placeOf(o scenario.Object) (place, error) {
-	resource, err := a.ResourceOf(o)
-	return place{resource, nameOf(o)}, err
+// placesOf are where objects are stored.
+func (a *API) placesOf(objects []scenario.Object) ([]place, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// To look a kind up takes longer than all the rest.
+	in := map[reflect.Type]*resource{}
+	places := make([]place, len(objects))
+	for i, o := range objects {
+		kind := reflect.TypeOf(o)
+		if in[kind] == nil {
+			gvr, err := a.ResourceOf(o)
+			if err != nil {
+				return nil, err
+			}
+			in[kind] = a.resource(gvr)
+		}
+		places[i] = place{in[kind], nameOf(o)}
+	}
+	return places, nil
 }

@@ -5,6 +5,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -113,7 +114,7 @@ func (a *API) deleteAll(action testing.DeleteCollectionActionImpl) error {
 		return err
 	}
 	a.mu.Lock()
-	objects := a.sorted(action.Resource)
+	objects := slices.Clone(a.sorted(action.Resource))
 	a.mu.Unlock()
 	for _, o := range objects {
 		if match.matches(o) {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -128,10 +129,27 @@ func (w *waiter) added(shape shape) measure {
 	for name := range w.free(shape.like, mostNew) {
 		list = append(list, another(shape.like, name))
 	}
-	return measure{kind: OfNodes, most: mostNew, of: func(size int) (string, []change.Change) {
+	return measure{kind: OfNodes, most: mostNew, guess: w.filled(shape.like), of: func(size int) (string, []change.Change) {
 		return fmt.Sprintf("%s like %s (%s)", count(size, "more node", "more nodes"), shape.like.Name, devices(shape.like)),
 			[]change.Change{change.Join(list[:size])}
 	}}
+}
+
+// filled is how many nodes are full of what the job asks for, and of all that was there before it and is no less important. It is where the search for
+// a number of nodes begins.
+func (w *waiter) filled(like *corev1.Node) int {
+	var asked resource.Vector
+	for _, job := range w.all {
+		if job.Priority < w.job.Priority || cmp.Or(job.Created.Compare(w.job.Created), job.Key.Compare(w.job.Key)) > 0 {
+			continue
+		}
+		for _, t := range job.Tasks {
+			if t.Status == model.Pending {
+				asked.Add(t.Charge)
+			}
+		}
+	}
+	return int(math.Ceil(min(mostNew, asked.Dominant(resource.PortionOf(like.Status.Allocatable)))))
 }
 
 // another is a new node like one that there is, empty and open.

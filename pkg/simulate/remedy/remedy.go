@@ -225,7 +225,7 @@ func (s *search) see(sight *simulate.Sight, job model.JobKey) {
 	s.job, s.chain = s.all[job], chain(sight.Queues(), s.all[job].Queue)
 }
 
-// helps reports whether the job starts after some changes.
+// helps reports whether the job starts after some changes that are made at once.
 func (s *search) helps(changes []change.Change) (bool, error) {
 	objects, err := change.Apply(s.objects, changes...)
 	if err != nil {
@@ -234,14 +234,17 @@ func (s *search) helps(changes []change.Change) (bool, error) {
 	s.result.Trials++
 	started := func(sight *simulate.Sight) bool { return s.started(sight.Job(s.job.Key)) }
 	sight, err := s.trials.Play(objects, started)
-	if err != nil || !started(sight) {
-		return false, err
+	return err == nil && started(sight), err
+}
+
+// helpsAsItHappens reports whether the job starts after some changes, both at once and as they happen: others may use first what there is before all of
+// it has happened.
+func (s *search) helpsAsItHappens(changes []change.Change) (bool, error) {
+	ok, err := s.helps(changes)
+	if err != nil || !ok || !s.apart(changes) {
+		return ok, err
 	}
-	if s.apart(changes) {
-		// Others may use first what there is before all of it has happened.
-		return s.stepwise(changes)
-	}
-	return true, nil
+	return s.stepwise(changes)
 }
 
 // apart reports whether changes do not happen at once.
@@ -328,7 +331,7 @@ type measure struct {
 
 // try looks for the smallest size with which a measure helps, and notes it. It reports whether there is one.
 func (s *search) try(m measure) (found bool, err error) {
-	done, less, err := s.boundary(m)
+	done, less, err := s.asItHappens(m)
 	if err != nil || len(done.changes) == 0 {
 		return false, err
 	}
@@ -346,10 +349,26 @@ func (s *search) try(m measure) (found bool, err error) {
 	return true, nil
 }
 
+// asItHappens is the boundary of a measure whose parts may happen one after the other. To have them happen so takes several times as long as to have
+// them happen at once, and most often comes to the same: it is done at the boundary first.
+func (s *search) asItHappens(m measure) (done, less step, err error) {
+	done, less, err = s.boundary(m, s.helps)
+	if err != nil || len(done.changes) == 0 || !s.apart(done.changes) {
+		return done, less, err
+	}
+	if ok, err := s.stepwise(done.changes); err != nil || ok {
+		return done, less, err
+	}
+	if m.most == 1 && !s.limits {
+		return step{}, step{}, nil
+	}
+	return s.boundary(m, s.helpsAsItHappens)
+}
+
 // boundary is the least of a measure that helps, and one step less; both are empty if nothing of it does.
-func (s *search) boundary(m measure) (done, less step, err error) {
+func (s *search) boundary(m measure, starts judge) (done, less step, err error) {
 	if !s.limits {
-		size, err := s.smallest(step{}, m)
+		size, err := s.smallest(step{}, m, starts)
 		if err != nil || size == 0 {
 			return step{}, step{}, err
 		}
@@ -358,12 +377,12 @@ func (s *search) boundary(m measure) (done, less step, err error) {
 		}
 		return step{}.then(m.of(size)), less, nil
 	}
-	size, err := s.smallest(step{}.then(s.larger(s.widest())), m)
+	size, err := s.smallest(step{}.then(s.larger(s.widest())), m, starts)
 	if err != nil || size == 0 {
 		return step{}, step{}, err
 	}
 	with := step{}.then(m.of(size))
-	wide, err := s.smallest(with, measure{most: s.widest(), guess: s.least(), of: s.larger})
+	wide, err := s.smallest(with, measure{most: s.widest(), guess: s.least(), of: s.larger}, starts)
 	if err != nil || wide == 0 {
 		return step{}, step{}, err
 	}
@@ -374,8 +393,11 @@ func (s *search) boundary(m measure) (done, less step, err error) {
 	return with.then(s.larger(wide)), less, nil
 }
 
+// judge reports whether the job starts after some changes.
+type judge func(changes []change.Change) (bool, error)
+
 // smallest is the smallest size with which a measure helps after a step; 0 if none does, or there is no time to find out.
-func (s *search) smallest(base step, m measure) (int, error) {
+func (s *search) smallest(base step, m measure, starts judge) (int, error) {
 	// fails is the largest size of which it is known that it does not help, helps the smallest that does.
 	fails, helps := 0, 0
 	size := max(1, min(m.guess, m.most))
@@ -383,7 +405,7 @@ func (s *search) smallest(base step, m measure) (int, error) {
 		if s.enough() {
 			return 0, nil
 		}
-		ok, err := s.helps(base.then(m.of(size)).changes)
+		ok, err := starts(base.then(m.of(size)).changes)
 		if err != nil {
 			return 0, err
 		}
