@@ -22,6 +22,7 @@ import (
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/explain"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/jobs"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/migrate"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/queues"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/replay"
 	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/simulate"
@@ -56,7 +57,7 @@ func newCommand() *cobra.Command {
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.AddCommand(
 		status.New(), queues.New(), queues.NewQueue(), jobs.New(), explain.New(), top.New(), evictions.New(), ui.New(),
-		simulate.New(), snapshot.New(), replay.New(), convert.New(), convert.NewValidate(), version.New(),
+		simulate.New(), snapshot.New(), replay.New(), convert.New(), convert.NewValidate(), migrate.New(), version.New(),
 	)
 	return root
 }
