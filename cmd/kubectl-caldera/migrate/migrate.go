@@ -90,6 +90,8 @@ func (f *flags) check(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	errOut := cmd.ErrOrStderr()
+	fmt.Fprintln(errOut, "Reading the cluster ...")
 	c, err := r.read(cmd.Context())
 	if err != nil {
 		return err
@@ -100,6 +102,7 @@ func (f *flags) check(cmd *cobra.Command) error {
 		}
 	}
 	c.only, c.now = f.only, time.Now()
+	fmt.Fprintf(errOut, "Having Caldera place in memory what is there: %s ...\n", leader.Count(len(c.objects), "object", "objects"))
 	findings := c.findings(cmd.Context())
 	if err := write(cmd.OutOrStdout(), f.output, findings); err != nil {
 		return err
