@@ -52,6 +52,7 @@ func TestEveryFileLoads(t *testing.T) {
 		"monitoring":    func(t *testing.T, name string) { loadRules(t, name) },
 		"rbac":          func(t *testing.T, name string) { loadObjects(t, name) },
 		"rbac-optional": func(t *testing.T, name string) { loadObjects(t, name) },
+		"static-pod":    func(t *testing.T, name string) { loadObjects(t, name) },
 		"visibility":    func(t *testing.T, name string) { loadObjects(t, name) },
 		"volcano":       func(t *testing.T, name string) { loadVolcano(t, name) },
 

@@ -31,7 +31,8 @@ const (
 	leaseNamespace = "caldera-system"
 	leaseName      = "caldera-scheduler"
 	kubeSystem     = metav1.NamespaceSystem
-	kubeScheduler  = "component=kube-scheduler"
+	// Caldera's own static pod has the first label, too (manifests/static-pod).
+	kubeScheduler = "component=kube-scheduler,app.kubernetes.io/name!=caldera"
 )
 
 // definitions are those of Volcano that the scheduler cannot do without.

@@ -279,9 +279,9 @@ func (c *cluster) others() []Finding {
 	for i := range c.kubeSchedulers {
 		names[i] = c.kubeSchedulers[i].Name
 	}
-	f := Finding{State: ToDo, What: "kube-scheduler", Found: strings.Join(names, ", "), Do: "stop it at the switch: two schedulers must not serve the name default-scheduler"}
+	f := Finding{State: ToDo, What: "kube-scheduler", Found: strings.Join(names, ", "), Do: "stop it at the switch, since two must not serve the name default-scheduler: docs/only-scheduler.md"}
 	if len(names) == 0 {
-		f.State, f.Found = Unknown, "no pod with "+kubeScheduler+" in "+kubeSystem
+		f.State, f.Found = Unknown, "no pod with component=kube-scheduler in "+kubeSystem
 		f.Do = "if it runs elsewhere, stop it at the switch; where you cannot, let Caldera run beside it, without --only-scheduler"
 	}
 	return append(all, f)
