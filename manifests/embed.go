@@ -19,5 +19,5 @@ var Monitoring embed.FS
 
 // All holds the rest: optional definitions and roles, RBAC, the API of views, configurations, deployments, examples, and files of Volcano's kind.
 //
-//go:embed config crds-optional deploy examples kustomization.yaml rbac rbac-optional static-pod visibility volcano
+//go:embed config crds-optional deploy examples kustomization.yaml rbac rbac-optional static-pod tenancy visibility volcano
 var All embed.FS

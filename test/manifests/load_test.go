@@ -53,6 +53,7 @@ func TestEveryFileLoads(t *testing.T) {
 		"rbac":          func(t *testing.T, name string) { loadObjects(t, name) },
 		"rbac-optional": func(t *testing.T, name string) { loadObjects(t, name) },
 		"static-pod":    func(t *testing.T, name string) { loadObjects(t, name) },
+		"tenancy":       func(t *testing.T, name string) { loadObjects(t, name) },
 		"visibility":    func(t *testing.T, name string) { loadObjects(t, name) },
 		"volcano":       func(t *testing.T, name string) { loadVolcano(t, name) },
 
