@@ -6,6 +6,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -68,7 +69,13 @@ func DivertLogs(file string) error {
 	if err != nil {
 		return fmt.Errorf("opening a log: %w", err)
 	}
-	klog.LogToStderr(false)
+	var flags flag.FlagSet
+	klog.InitFlags(&flags)
+	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL"} {
+		if err := flags.Set(name, value); err != nil {
+			return fmt.Errorf("setting klog's %s: %w", name, err)
+		}
+	}
 	klog.SetOutput(f)
 	return nil
 }
