@@ -27,59 +27,47 @@ const (
 	runFor = time.Second
 )
 
-// kubelets run pods at once, and let those succeed whose time is over. Nobody deletes pods of the examples. Those of localcluster can do more, and are
-// made of what takes as long to build as half the scheduler.
+// kubelets run pods at once, and let those succeed whose time is over. Nobody deletes pods of the examples. Those of localcluster can do more, and take
+// longer to build.
 type kubelets struct {
 	client    kubernetes.Interface
 	informers informers.SharedInformerFactory
 	pods      sync.WaitGroup
-	// known are the pods that were on nodes; bound has those that are new there.
+	// known are the pods that were seen on nodes.
 	known map[types.UID]bool
-	bound chan *corev1.Pod
 }
 
-func newKubelets(client kubernetes.Interface) (*kubelets, error) {
-	k := &kubelets{
-		client: client, informers: informers.NewSharedInformerFactory(client, 0), known: map[types.UID]bool{}, bound: make(chan *corev1.Pod, 100),
-	}
-	_, err := k.informers.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    k.see,
-		UpdateFunc: func(_, o any) { k.see(o) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watching pods: %w", err)
-	}
-	return k, nil
-}
-
-// see is told of pods, one at a time.
-func (k *kubelets) see(o any) {
-	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.NodeName != "" && !k.known[pod.UID] {
-		k.known[pod.UID] = true
-		k.bound <- pod
-	}
+func newKubelets(client kubernetes.Interface) *kubelets {
+	return &kubelets{client: client, informers: informers.NewSharedInformerFactory(client, 0), known: map[types.UID]bool{}}
 }
 
 // run runs pods until ctx ends. An error says what could not be written.
 func (k *kubelets) run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
-	k.informers.StartWithContext(ctx)
-	defer func() {
-		k.pods.Wait()
-		k.informers.Shutdown()
-	}()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case pod := <-k.bound:
-			k.pods.Go(func() {
-				if err := k.live(ctx, pod); err != nil {
-					fail(fmt.Errorf("running pod %s: %w", pod.Name, err))
-				}
-			})
+	defer fail(nil)
+	see := func(o any) { // one at a time
+		pod, ok := o.(*corev1.Pod)
+		if !ok || pod.Spec.NodeName == "" || k.known[pod.UID] {
+			return
 		}
+		k.known[pod.UID] = true
+		k.pods.Go(func() {
+			if err := k.live(ctx, pod); err != nil {
+				fail(fmt.Errorf("running pod %s: %w", pod.Name, err))
+			}
+		})
 	}
+	_, err := k.informers.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: see, UpdateFunc: func(_, o any) { see(o) },
+	})
+	if err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	k.informers.StartWithContext(ctx)
+	<-ctx.Done()
+	k.informers.Shutdown()
+	k.pods.Wait()
+	return context.Cause(ctx)
 }
 
 // live is the life of one pod on its node.

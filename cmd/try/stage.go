@@ -96,10 +96,7 @@ func (s *stage) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kubelets, err := newKubelets(client)
-	if err != nil {
-		return err
-	}
+	kubelets := newKubelets(client)
 	for name, run := range map[string]func(context.Context) error{"scheduler": scheduler.run, "controllers": controllers.run, "kubelets": kubelets.run} {
 		s.running.Go(func() {
 			err := run(ctx)
