@@ -7,15 +7,18 @@ import (
 	"context"
 	"fmt"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
 
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
-	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/prequeue"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/skiprecheck"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 )
 
@@ -26,9 +29,12 @@ type schedulerOnStage struct {
 	informers informers.SharedInformerFactory
 }
 
-// newScheduler builds the scheduler with the shipped configuration.
+// newScheduler builds the scheduler with the shipped configuration, as pkg/scheduler/app does. That package also has the command line and the endpoints of
+// kube-scheduler, which are 200 packages to build.
 func newScheduler(ctx context.Context, config *rest.Config, client kubernetes.Interface) (*schedulerOnStage, error) {
-	app.SetFeatureDefaults()
+	if err := utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.NominatedNodeNameForExpectation, false); err != nil {
+		return nil, fmt.Errorf("setting the scheduler's feature gates: %w", err)
+	}
 	conf, err := profile.Only.Config()
 	if err != nil {
 		return nil, err
@@ -48,7 +54,8 @@ func newScheduler(ctx context.Context, config *rest.Config, client kubernetes.In
 	if err != nil {
 		return nil, fmt.Errorf("building the scheduler: %w", err)
 	}
-	app.Adapt(s.core, s.sched)
+	prequeue.Install(s.core, s.sched)
+	skiprecheck.Install(s.core, s.sched)
 	return s, nil
 }
 
