@@ -58,6 +58,10 @@ help: ## Show this list
 		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
+.PHONY: try
+try: $(BIN)/try ## Watch gangs being scheduled on objects in memory, without an API server: the quickest first look
+	exec $(BIN)/try
+
 .PHONY: demo
 demo: $(BIN)/kube-scheduler $(BIN)/localcluster ## Start a cluster of simulated nodes and watch gangs being scheduled; KEEP=1 leaves it running
 	go build -o $(BIN)/demo ./cmd/demo

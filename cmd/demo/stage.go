@@ -12,23 +12,26 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
+	"github.com/caldera-scheduler/caldera/internal/demo"
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-const (
-	// nodes and gpusPerNode are what the examples are made for.
-	nodes       = 20
-	gpusPerNode = 8
-	// schedulerTimeout is how long the scheduler may take to become active; it takes two seconds.
-	schedulerTimeout = time.Minute
-)
+// schedulerTimeout is how long the scheduler may take to become active; it takes two seconds.
+const schedulerTimeout = time.Minute
 
 // stage is the cluster and the scheduler.
 type stage struct {
@@ -36,10 +39,15 @@ type stage struct {
 	scheduler *schedulerprocess.Process
 	// dir holds the scheduler's configuration and log.
 	dir string
+	// client and mapper apply objects.
+	client dynamic.Interface
+	mapper meta.RESTMapper
 }
 
+var _ demo.Stage = &stage{}
+
 // build starts the cluster, then the scheduler. Whatever it started is in the stage, also if it fails.
-func (s *stage) build(ctx context.Context, o options, p *progress) (err error) {
+func (s *stage) build(ctx context.Context, o options, p *demo.Progress) (err error) {
 	binary, err := beside("localcluster")
 	if err != nil {
 		return err
@@ -58,24 +66,52 @@ func (s *stage) build(ctx context.Context, o options, p *progress) (err error) {
 	if s.dir, err = os.MkdirTemp("", "caldera-demo-"); err != nil {
 		return fmt.Errorf("making a directory: %w", err)
 	}
-	p.say("starting etcd, kube-apiserver, controllers and %d simulated nodes with %d GPUs each", nodes, gpusPerNode)
+	p.Say("starting etcd, kube-apiserver, controllers and %d simulated nodes with %d GPUs each", demo.Nodes, demo.GPUsPerNode)
 	s.cluster, err = localcluster.Start(ctx, localcluster.Options{
 		Binary: binary,
-		Nodes:  nodes,
-		Shapes: []string{fmt.Sprintf("cpu=32,memory=256Gi,nvidia.com/gpu=%d", gpusPerNode)},
+		Nodes:  demo.Nodes,
+		Shapes: []string{demo.Shape()},
 
 		Progress: p,
 	})
 	if err != nil {
 		return err
 	}
-	p.say("Kubernetes %s is ready; starting %s with manifests/config/scheduler-config.yaml",
+	p.Say("Kubernetes %s is ready; starting %s with manifests/config/scheduler-config.yaml",
 		s.cluster.Version, filepath.Base(o.scheduler))
 	if err := s.startScheduler(ctx, o.scheduler); err != nil {
 		return err
 	}
-	p.say("the scheduler is ready")
+	p.Say("the scheduler is ready")
+	return s.connect()
+}
+
+// connect builds what applies objects.
+func (s *stage) connect() (err error) {
+	if s.client, err = dynamic.NewForConfig(s.RESTConfig()); err != nil {
+		return fmt.Errorf("building a client: %w", err)
+	}
+	finder, err := discovery.NewDiscoveryClientForConfig(s.RESTConfig())
+	if err != nil {
+		return fmt.Errorf("building a discovery client: %w", err)
+	}
+	s.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))
 	return nil
+}
+
+// RESTConfig implements demo.Stage.
+func (s *stage) RESTConfig() *rest.Config { return s.cluster.RESTConfig() }
+
+// Apply implements demo.Stage.
+func (s *stage) Apply(ctx context.Context, object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Resource(mapping.Resource).Namespace(metav1.NamespaceDefault).
+		Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "demo"})
+	return err
 }
 
 // beside returns the path of another program in the directory of this one.
@@ -108,7 +144,7 @@ func (s *stage) startScheduler(ctx context.Context, binary string) error {
 		return fmt.Errorf("building a client: %w", err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, schedulerTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := s.ended(); err != nil {
+		if err := s.Ended(); err != nil {
 			return false, err
 		}
 		_, err := client.SchedulingV1beta1().Queues().Get(ctx, model.DefaultQueue, metav1.GetOptions{})
@@ -120,8 +156,8 @@ func (s *stage) startScheduler(ctx context.Context, binary string) error {
 	return nil
 }
 
-// ended returns an error if the cluster or the scheduler has stopped by itself.
-func (s *stage) ended() error {
+// Ended implements demo.Stage.
+func (s *stage) Ended() error {
 	select {
 	case <-s.cluster.Exited():
 		return errors.New("the cluster has stopped by itself")

@@ -34,6 +34,10 @@ import (
 // Server answers the requests of real clientsets: what they send and get are the bytes that an API server would get and send, with its
 // status codes. Unlike behind the fakes of Kube and Groups, requests do not wait for each other, so that one may be held up.
 type Server struct {
+	// Admit, if not nil, fills in what somebody creates, as defaults and admission would, or says why it cannot be. It is set before the first
+	// request. Bindings and evictions are not its concern.
+	Admit func(scenario.Object) error
+
 	api    *API
 	paths  request.RequestInfoFactory
 	codecs serializer.CodecFactory
@@ -240,6 +244,11 @@ func (s *Server) create(info *request.RequestInfo, gvr schema.GroupVersionResour
 	created, ok := o.(object)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is no object", o))
+	}
+	if s.Admit != nil {
+		if err := s.Admit(created); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
 	}
 	if err := s.api.Create(gvr, created, info.Namespace); err != nil {
 		return nil, err

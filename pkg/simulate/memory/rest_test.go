@@ -5,7 +5,9 @@ package memory_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 
 	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
 // client returns a real client of an API.
@@ -106,6 +109,31 @@ func TestARealClientBindsAndEvicts(t *testing.T) {
 	check(t, pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}}))
 	if got := api.Disruptions(0); len(got) != 1 || got[0].Name != "a" || got[0].Spec.NodeName != "node" {
 		t.Errorf("evicted %v", got)
+	}
+}
+
+func TestWhatIsCreatedIsAdmittedFirst(t *testing.T) {
+	server := newAPI(t).Server()
+	server.Admit = func(o scenario.Object) error {
+		if o.GetName() == "bad" {
+			return errors.New("no such pods here")
+		}
+		o.SetAnnotations(map[string]string{"seen": o.GetName()})
+		return nil
+	}
+	c, err := kubernetes.NewForConfig(memory.Config(server))
+	check(t, err)
+	pods := c.CoreV1().Pods("team")
+	created, err := pods.Create(t.Context(), pod("a").Obj(), metav1.CreateOptions{})
+	check(t, err)
+	if created.Annotations["seen"] != "a" {
+		t.Errorf("it was created with the annotations %v", created.Annotations)
+	}
+	if _, err := pods.Create(t.Context(), pod("bad").Obj(), metav1.CreateOptions{}); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "no such pods here") {
+		t.Errorf("creating what is not admitted: %v", err)
+	}
+	if _, err := pods.Get(t.Context(), "bad", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("reading what was not admitted: %v", err)
 	}
 }
 

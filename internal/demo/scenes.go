@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package demo
 
 import (
 	"bytes"
@@ -11,16 +11,10 @@ import (
 	"io"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 
-	"github.com/caldera-scheduler/caldera/cmd/demo/history"
+	"github.com/caldera-scheduler/caldera/internal/demo/history"
 	"github.com/caldera-scheduler/caldera/manifests"
 )
 
@@ -41,26 +35,26 @@ var program = []struct {
 // scenePause lies between two files. Creation times have a resolution of a second: apart, the first is the older.
 const scenePause = 1100 * time.Millisecond
 
-// scene is one file of manifests/examples.
-type scene struct {
-	file      string
-	objects   []*unstructured.Unstructured
-	workloads []history.Workload
+// Scene is one file of manifests/examples.
+type Scene struct {
+	File      string
+	Objects   []*unstructured.Unstructured
+	Workloads []history.Workload
 }
 
-// scenes reads the program.
-func scenes() ([]scene, error) {
-	var list []scene
+// Scenes reads what is applied, in this order.
+func Scenes() ([]Scene, error) {
+	var list []Scene
 	for _, p := range program {
 		data, err := manifests.All.ReadFile("examples/" + p.file)
 		if err != nil {
 			return nil, fmt.Errorf("reading the examples: %w", err)
 		}
-		s := scene{file: p.file}
-		if s.objects, err = decode(data); err != nil {
+		s := Scene{File: p.file}
+		if s.Objects, err = decode(data); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", p.file, err)
 		}
-		if s.workloads, err = history.Read(s.objects, p.impossible); err != nil {
+		if s.Workloads, err = history.Read(s.Objects, p.impossible); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", p.file, err)
 		}
 		list = append(list, s)
@@ -85,17 +79,8 @@ func decode(data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// applyAll applies the scenes one after the other.
-func applyAll(ctx context.Context, config *rest.Config, list []scene) error {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("building a client: %w", err)
-	}
-	finder, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return fmt.Errorf("building a discovery client: %w", err)
-	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))
+// apply applies the scenes one after the other.
+func apply(ctx context.Context, list []Scene, put func(context.Context, *unstructured.Unstructured) error) error {
 	for i, s := range list {
 		if i > 0 {
 			select {
@@ -104,15 +89,9 @@ func applyAll(ctx context.Context, config *rest.Config, list []scene) error {
 				return context.Cause(ctx)
 			}
 		}
-		for _, object := range s.objects {
-			kind := object.GroupVersionKind()
-			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err == nil {
-				_, err = client.Resource(mapping.Resource).Namespace(metav1.NamespaceDefault).
-					Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "demo"})
-			}
-			if err != nil {
-				return fmt.Errorf("applying %s %s of %s: %w", kind.Kind, object.GetName(), s.file, err)
+		for _, object := range s.Objects {
+			if err := put(ctx, object); err != nil {
+				return fmt.Errorf("applying %s %s of %s: %w", object.GetKind(), object.GetName(), s.File, err)
 			}
 		}
 	}

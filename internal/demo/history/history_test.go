@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/caldera-scheduler/caldera/cmd/demo/history"
+	"github.com/caldera-scheduler/caldera/internal/demo/history"
 	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 )
 

@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package demo
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 
-	"github.com/caldera-scheduler/caldera/cmd/demo/history"
+	"github.com/caldera-scheduler/caldera/internal/demo/history"
 )
 
 var rewrite = flag.Bool("rewrite", false, "draw docs/images/demo.svg again")
@@ -35,7 +35,7 @@ func TestThePictureShowsTheRun(t *testing.T) {
 	if err := json.Unmarshal(text, &run); err != nil {
 		t.Fatal(err)
 	}
-	list, err := scenes()
+	list, err := Scenes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,16 +55,16 @@ func TestThePictureShowsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(drawn, shown) {
-		t.Errorf("%s does not show the run of testdata: go test ./cmd/demo -rewrite draws it again", file)
+		t.Errorf("%s does not show the run of testdata: go test ./internal/demo -rewrite draws it again", file)
 	}
 }
 
 // checkRun reports workloads of the demo that the run does not have as they are today.
-func checkRun(t *testing.T, list []scene, run history.Record) {
+func checkRun(t *testing.T, list []Scene, run history.Record) {
 	t.Helper()
 	var want, got []string
 	for _, s := range list {
-		for _, w := range s.workloads {
+		for _, w := range s.Workloads {
 			least := 0
 			if w.Gang {
 				least = w.Min
@@ -76,7 +76,7 @@ func checkRun(t *testing.T, list []scene, run history.Record) {
 		got = append(got, fmt.Sprintf("%s: %d pods, %d together", w.Name, len(w.Pods), w.Min))
 	}
 	if fmt.Sprint(want) != fmt.Sprint(got) {
-		t.Errorf("the demo has\n%v\nand the run had\n%v\ndemo --record cmd/demo/testdata/run.json records another", want, got)
+		t.Errorf("the demo has\n%v\nand the run had\n%v\ndemo --record internal/demo/testdata/run.json records another", want, got)
 	}
 }
 

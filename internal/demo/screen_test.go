@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package demo
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/caldera-scheduler/caldera/cmd/demo/history"
+	"github.com/caldera-scheduler/caldera/internal/demo/history"
 )
 
 var someRows = []history.Row{
@@ -61,19 +61,19 @@ func TestLiveTableIsDrawnOverItself(t *testing.T) {
 
 func TestProgramHasScenesForAllExamples(t *testing.T) {
 	t.Parallel()
-	list, err := scenes()
+	list, err := Scenes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
 	for _, s := range list {
-		for _, w := range s.workloads {
+		for _, w := range s.Workloads {
 			if names[w.Name] {
 				t.Errorf("two workloads are called %s", w.Name)
 			}
 			names[w.Name] = true
 			if w.Pods < w.Min || w.Pods == 0 {
-				t.Errorf("%s: %+v", s.file, w)
+				t.Errorf("%s: %+v", s.File, w)
 			}
 		}
 	}

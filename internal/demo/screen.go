@@ -1,7 +1,7 @@
 // Copyright The Caldera Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package demo
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
-	"github.com/caldera-scheduler/caldera/cmd/demo/history"
+	"github.com/caldera-scheduler/caldera/internal/demo/history"
 )
 
 // screen shows the workloads as they are.

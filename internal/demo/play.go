@@ -1,0 +1,132 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo is what make demo and make try have in common: the examples that they apply, the screen that shows what becomes of them, and the
+// verdict. Where the scheduler runs, and on what, is theirs.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/caldera-scheduler/caldera/internal/demo/history"
+)
+
+// Nodes and GPUsPerNode are what the examples are made for.
+const (
+	Nodes       = 20
+	GPUsPerNode = 8
+)
+
+const (
+	// gpu is the resource that the examples compete for.
+	gpu corev1.ResourceName = "nvidia.com/gpu"
+	// partialLimit is how long binding the minimum of a gang may take.
+	partialLimit = 2 * time.Second
+	// redrawEvery is how often the screen is brought up to date.
+	redrawEvery = 200 * time.Millisecond
+)
+
+// Shape is what a node has, as localcluster's flag --node takes it.
+func Shape() string { return fmt.Sprintf("cpu=32,memory=256Gi,%s=%d", gpu, GPUsPerNode) }
+
+// Stage is where the examples are played.
+type Stage interface {
+	// RESTConfig leads to the API that is watched.
+	RESTConfig() *rest.Config
+	// Apply creates an object of the examples in the namespace default.
+	Apply(ctx context.Context, object *unstructured.Unstructured) error
+	// Ended returns an error if the scheduler, or what it runs on, has stopped by itself.
+	Ended() error
+}
+
+// Options say how the examples are played.
+type Options struct {
+	// Timeout is how long everything that can run may take to do so.
+	Timeout time.Duration
+	// Record is a file that is told what became of every pod, as JSON; empty: none.
+	Record string
+}
+
+// Play applies the examples, shows on out what becomes of them until all has happened that should or the time is over, and tells how each of them
+// started. Failed is what did not go as it should; err is why there is nothing to tell.
+func Play(ctx context.Context, stage Stage, out *os.File, o Options) (failed, err error) {
+	list, err := Scenes()
+	if err != nil {
+		return nil, err
+	}
+	var workloads []history.Workload
+	for _, s := range list {
+		workloads = append(workloads, s.Workloads...)
+	}
+	seen := &observer{history: history.New(workloads, time.Now(), partialLimit)}
+	unwatch, err := seen.watch(ctx, stage.RESTConfig())
+	if err != nil {
+		return nil, err
+	}
+	defer unwatch()
+	verdict, err := play(ctx, stage, list, seen, newScreen(out), o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	seen.look(func(h *history.History) { fmt.Fprint(out, summary(h.Starts(), verdict)) })
+	return errors.Join(failure(verdict), seen.record(o.Record)), nil
+}
+
+// play applies the scenes and shows what becomes of them until all has happened that should, or the time is over.
+func play(ctx context.Context, stage Stage, list []Scene, seen *observer, out screen, timeout time.Duration) (history.Verdict, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	applied := make(chan struct{})
+	go func() {
+		defer close(applied)
+		if err := apply(ctx, list, stage.Apply); err != nil {
+			cancel(err)
+		}
+	}()
+	defer func() {
+		cancel(nil)
+		<-applied
+	}()
+	begun := time.Now()
+	ticker := time.NewTicker(redrawEvery)
+	defer ticker.Stop()
+	for {
+		var (
+			v     history.Verdict
+			rows  []history.Row
+			inUse int64
+		)
+		now := time.Now()
+		seen.look(func(h *history.History) { v, rows, inUse = h.Verdict(now), h.Rows(), h.InUse(gpu) })
+		out.draw(now.Sub(begun), fmt.Sprintf("%d of %d GPUs in use", inUse, Nodes*GPUsPerNode), rows)
+		if len(v.Missing) == 0 || now.Sub(begun) > timeout {
+			return v, nil
+		}
+		select {
+		case <-ctx.Done():
+			return v, context.Cause(ctx)
+		case <-ticker.C:
+			if err := stage.Ended(); err != nil {
+				return v, err
+			}
+		}
+	}
+}
+
+// failure turns what went wrong into an error.
+func failure(v history.Verdict) error {
+	wrong := slices.Concat(v.Broken, v.Missing)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not everything went as it should:\n  %s", strings.Join(wrong, "\n  "))
+}
