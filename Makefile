@@ -212,8 +212,8 @@ image: ## Build the scheduler's image; IMAGE=name:tag names it
 	docker build --tag $(IMAGE) .
 
 .PHONY: chart
-chart: ## Write a package of the Helm chart into _output; CHART="--version 1.2.3 --app-version v1.2.3" sets flags of helm package
-	cd test/chart && go tool helm package ../../manifests/chart --destination ../../_output $(CHART)
+chart: ## Write a package of the Helm chart into _output; CHART="--version 1.2.3 --app-version v1.2.3" says which
+	cd test/chart && go run ./pack $(CHART)
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -30,15 +30,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 )
 
-// real is a control plane, and Helm for it.
-type real struct {
+// controlPlane is a real one, and Helm for it.
+type controlPlane struct {
 	*localcluster.Cluster
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 }
 
 // start starts a control plane that ends with the test, with the release's namespace.
-func start(t *testing.T, o localcluster.Options) *real {
+func start(t *testing.T, o localcluster.Options) *controlPlane {
 	t.Helper()
 	o.Binary, o.NoDefaultCRDs = program(t, "CALDERA_LOCALCLUSTER"), true
 	started, err := localcluster.Start(t.Context(), o)
@@ -50,7 +50,7 @@ func start(t *testing.T, o localcluster.Options) *real {
 			t.Error(err)
 		}
 	})
-	r := &real{Cluster: started}
+	r := &controlPlane{Cluster: started}
 	if r.kube, err = kubernetes.NewForConfig(started.RESTConfig()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func start(t *testing.T, o localcluster.Options) *real {
 }
 
 // getter is how Helm reaches the cluster, anew each time: what is served changes.
-func (r *real) getter() *genericclioptions.ConfigFlags {
+func (r *controlPlane) getter() *genericclioptions.ConfigFlags {
 	ns := namespace
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.KubeConfig, flags.Namespace = &r.Kubeconfig, &ns
@@ -73,7 +73,7 @@ func (r *real) getter() *genericclioptions.ConfigFlags {
 	return flags
 }
 
-func (r *real) helm(t *testing.T) *action.Configuration {
+func (r *controlPlane) helm(t *testing.T) *action.Configuration {
 	t.Helper()
 	c := action.NewConfiguration()
 	if err := c.Init(r.getter(), namespace, "secret"); err != nil {
@@ -84,7 +84,7 @@ func (r *real) helm(t *testing.T) *action.Configuration {
 
 const timeout = time.Minute
 
-func (r *real) tryInstall(t *testing.T, with string) (*releasev1.Release, error) {
+func (r *controlPlane) tryInstall(t *testing.T, with string) (*releasev1.Release, error) {
 	t.Helper()
 	install := action.NewInstall(r.helm(t))
 	install.ReleaseName, install.Namespace, install.Timeout, install.WaitStrategy = release, namespace, timeout, helmkube.HookOnlyStrategy
@@ -95,7 +95,7 @@ func (r *real) tryInstall(t *testing.T, with string) (*releasev1.Release, error)
 	return done.(*releasev1.Release), nil
 }
 
-func (r *real) install(t *testing.T, with string) *releasev1.Release {
+func (r *controlPlane) install(t *testing.T, with string) *releasev1.Release {
 	t.Helper()
 	done, err := r.tryInstall(t, with)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *real) install(t *testing.T, with string) *releasev1.Release {
 	return done
 }
 
-func (r *real) upgrade(t *testing.T, with string) *releasev1.Release {
+func (r *controlPlane) upgrade(t *testing.T, with string) *releasev1.Release {
 	t.Helper()
 	upgrade := action.NewUpgrade(r.helm(t))
 	upgrade.Namespace, upgrade.Timeout, upgrade.WaitStrategy = namespace, timeout, helmkube.HookOnlyStrategy
@@ -115,7 +115,7 @@ func (r *real) upgrade(t *testing.T, with string) *releasev1.Release {
 	return done.(*releasev1.Release)
 }
 
-func (r *real) rollback(t *testing.T, to int) {
+func (r *controlPlane) rollback(t *testing.T, to int) {
 	t.Helper()
 	rollback := action.NewRollback(r.helm(t))
 	rollback.Version, rollback.Timeout, rollback.WaitStrategy, rollback.ServerSideApply = to, timeout, helmkube.HookOnlyStrategy, "auto"
@@ -124,7 +124,7 @@ func (r *real) rollback(t *testing.T, to int) {
 	}
 }
 
-func (r *real) uninstall(t *testing.T) {
+func (r *controlPlane) uninstall(t *testing.T) {
 	t.Helper()
 	uninstall := action.NewUninstall(r.helm(t))
 	uninstall.Timeout, uninstall.WaitStrategy = timeout, helmkube.HookOnlyStrategy
@@ -134,7 +134,7 @@ func (r *real) uninstall(t *testing.T) {
 }
 
 // get reads the object of that name; nil if there is none.
-func (r *real) get(t *testing.T, of *unstructured.Unstructured) *unstructured.Unstructured {
+func (r *controlPlane) get(t *testing.T, of *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	mapper, err := r.getter().ToRESTMapper()
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *real) get(t *testing.T, of *unstructured.Unstructured) *unstructured.Un
 }
 
 // has checks that the cluster has each object of a release, with each field that the chart gives it.
-func (r *real) has(t *testing.T, of *releasev1.Release) {
+func (r *controlPlane) has(t *testing.T, of *releasev1.Release) {
 	t.Helper()
 	all := objects(t, of)
 	if len(all) < 15 {
@@ -225,7 +225,7 @@ var (
 )
 
 // weight is that of a queue; 0 if there is no such queue.
-func (r *real) weight(t *testing.T, queue string) int64 {
+func (r *controlPlane) weight(t *testing.T, queue string) int64 {
 	t.Helper()
 	q := r.get(t, named(queueKind, "", queue))
 	if q == nil {
@@ -269,6 +269,11 @@ visibility: {port: 11270}
 		t.Error("an upgrade does not bring what its values say")
 	}
 
+	// The first revision created its queue by a hook, which a rollback does not run.
+	r.rollback(t, one.Version)
+	if r.get(t, optional) != nil || r.weight(t, "research") != 8 {
+		t.Errorf("after a rollback to the first revision research has the weight %d, want that of the third, and no optional role", r.weight(t, "research"))
+	}
 	r.rollback(t, two.Version)
 	r.has(t, two)
 	if r.get(t, optional) != nil || r.get(t, conf) != nil {
@@ -298,7 +303,7 @@ visibility: {port: 11270}
 }
 
 // stays says whether there is such an object. For one that is not to be there it gives those who delete a moment.
-func (r *real) stays(t *testing.T, u *unstructured.Unstructured, wanted bool) bool {
+func (r *controlPlane) stays(t *testing.T, u *unstructured.Unstructured, wanted bool) bool {
 	t.Helper()
 	if wanted {
 		return r.get(t, u) != nil
@@ -369,7 +374,7 @@ func TestVolcanosDefinitionsStay(t *testing.T) {
 }
 
 // served returns definitions once they are served.
-func (r *real) served(t *testing.T, of []*unstructured.Unstructured) []*unstructured.Unstructured {
+func (r *controlPlane) served(t *testing.T, of []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	all := make([]*unstructured.Unstructured, len(of))
 	for i, u := range of {

@@ -66,7 +66,7 @@ func TestGangsRunThroughUpgradeAndRollback(t *testing.T) {
 }
 
 // theClustersOwn runs a scheduler that knows nothing of gangs, for pods that name no scheduler: those of the Deployment.
-func theClustersOwn(t *testing.T, r *real) {
+func theClustersOwn(t *testing.T, r *controlPlane) {
 	t.Helper()
 	const config = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 	p, err := schedulerprocess.Start(schedulerprocess.Options{
@@ -83,7 +83,7 @@ func theClustersOwn(t *testing.T, r *real) {
 }
 
 // upgradeAndWait is helm upgrade --wait: the Deployment's pods are replaced when it returns.
-func (r *real) upgradeAndWait(t *testing.T, with string) {
+func (r *controlPlane) upgradeAndWait(t *testing.T, with string) {
 	t.Helper()
 	upgrade := action.NewUpgrade(r.helm(t))
 	upgrade.Namespace, upgrade.Timeout, upgrade.WaitStrategy = namespace, timeout, helmkube.StatusWatcherStrategy
@@ -140,7 +140,7 @@ func (s *schedulers) rolledOut(t *testing.T, arg string) {
 }
 
 // green has kubectl caldera ask who leads.
-func (r *real) green(t *testing.T) {
+func (r *controlPlane) green(t *testing.T) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) string {
 		cmd := exec.CommandContext(ctx, program(t, "CALDERA_KUBECTL_CALDERA"), "status")
@@ -164,7 +164,7 @@ func (r *real) green(t *testing.T) {
 
 // createGangs creates gangs one after the other, ten a second, so that they come all through what happens meanwhile; the second half of them from another
 // moment on.
-func (r *real) createGangs(ctx context.Context, uids map[string]types.UID, again <-chan struct{}) error {
+func (r *controlPlane) createGangs(ctx context.Context, uids map[string]types.UID, again <-chan struct{}) error {
 	groups, err := volcanoclient.NewForConfig(r.RESTConfig())
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func member(gang string, number int) *corev1.Pod {
 }
 
 // allRun waits until each pod that was created runs, and checks that nobody has more than there is.
-func (r *real) allRun(t *testing.T, uids map[string]types.UID) {
+func (r *controlPlane) allRun(t *testing.T, uids map[string]types.UID) {
 	t.Helper()
 	var pods *corev1.PodList
 	eventually(t, func(ctx context.Context) string {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,7 @@ import (
 // schedulers are the processes of the Deployment's pods. The cluster's kubelets are simulated and run nothing: here each pod that they say is running has a
 // real scheduler, with the pod's arguments, the files of its ConfigMaps, and the rights of its service account. It ends when the pod does.
 type schedulers struct {
-	r          *real
+	r          *controlPlane
 	t          *testing.T
 	kubeconfig string
 
@@ -43,7 +44,7 @@ type scheduler struct {
 }
 
 // follow runs the schedulers until the test ends.
-func follow(t *testing.T, r *real) *schedulers {
+func follow(t *testing.T, r *controlPlane) *schedulers {
 	t.Helper()
 	s := &schedulers{r: r, t: t, kubeconfig: r.kubeconfigOf(t, "caldera-scheduler"), running: map[types.UID]*scheduler{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -113,11 +114,7 @@ func (s *schedulers) of(uid types.UID) *scheduler {
 func (s *schedulers) all() map[types.UID]*scheduler {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make(map[types.UID]*scheduler, len(s.running))
-	for uid, one := range s.running {
-		all[uid] = one
-	}
-	return all
+	return maps.Clone(s.running)
 }
 
 // end ends a process as a kubelet does.
@@ -196,7 +193,7 @@ func (s *schedulers) mount(ctx context.Context, p *corev1.Pod, below string) (ma
 }
 
 // kubeconfigOf has the rights of a service account, and of nobody else.
-func (r *real) kubeconfigOf(t *testing.T, account string) string {
+func (r *controlPlane) kubeconfigOf(t *testing.T, account string) string {
 	t.Helper()
 	token, err := r.kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
