@@ -6,6 +6,7 @@ package chart_test
 import (
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,21 @@ func TestOlderClustersAreRefused(t *testing.T) {
 		if refused && (err == nil || !strings.Contains(err.Error(), "kubeVersion: >=1.37.0-0 which is incompatible with Kubernetes "+version)) {
 			t.Errorf("%s: got %v, want that it is too old", version, err)
 		}
+	}
+}
+
+// TestTheChartAsksForTheKubernetesOfTheScheduler: who bumps one has to bump the other.
+func TestTheChartAsksForTheKubernetesOfTheScheduler(t *testing.T) {
+	data, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := regexp.MustCompile(`\tk8s\.io/kubernetes v(\d+\.\d+)\.\d+\n`).FindSubmatch(data)
+	if linked == nil {
+		t.Fatal("go.mod requires no k8s.io/kubernetes")
+	}
+	if got, want := load(t).Metadata.KubeVersion, ">="+string(linked[1])+".0-0"; got != want {
+		t.Errorf("the chart's kubeVersion is %q, want %q", got, want)
 	}
 }
 
