@@ -92,8 +92,18 @@ test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-calde
 	if [[ -n $$packages ]]; then go test -shuffle=on $$packages; fi
 	@# Two packages at a time, as each starts clusters of its own. Four tests of each at a time: mostly they wait.
 	packages=$$($(call packages,not $$heavy,./test/...)); \
-	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) \
-	CALDERA_KUBECTL_CALDERA=$(abspath $(BIN)/kubectl-caldera) $(RACE) -p 2 -parallel 4 -timeout 40m $$packages
+	$(BINARIES) $(RACE) -p 2 -parallel 4 -timeout 40m $$packages
+	$(CHART_TEST)
+
+# Helm's library has requirements of its own, and so its tests a module of their own. Of ours nothing but tests runs in their process: to compile the library
+# once more for the race detector is not worth the minutes. The files that they read are outside of their module, where a cached result does not see changes.
+BINARIES := CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) \
+	CALDERA_KUBECTL_CALDERA=$(abspath $(BIN)/kubectl-caldera)
+CHART_TEST = cd test/chart && $(BINARIES) go test -count=1 -shuffle=on -vet=off -timeout 20m . $(CHART)
+
+.PHONY: test-chart
+test-chart: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera ## Test the Helm chart alone; CHART="-args -rewrite" writes what values change, and the table of values
+	$(CHART_TEST)
 
 .PHONY: pictures
 pictures: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera browser ## Test the page of kubectl caldera ui, and write pictures of it into docs/pictures
@@ -144,6 +154,7 @@ standby: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let jobs come and go besid
 .PHONY: lint
 lint: ## Check the house rules (.golangci.yaml)
 	$(TOOL) golangci-lint run
+	cd test/chart && go tool -modfile=../../tools/go.mod golangci-lint run
 
 # What the API of views is described by: its own types, and those of Kubernetes' that any API has.
 VIEWS := ./pkg/apis/visibility/v1alpha1
@@ -167,6 +178,7 @@ generate: ## Write generated files again: CRDs, deep copies, conversions and def
 .PHONY: verify
 verify: verify-format verify-generated verify-modules ## Check everything but behaviour: format, generated files, modules, vet, lint
 	go vet ./...
+	cd test/chart && go vet ./...
 	$(MAKE) --no-print-directory lint
 
 .PHONY: vulnerabilities
@@ -188,6 +200,7 @@ verify-modules:
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
 	cd test/integration/prometheus/server && go mod tidy -diff
+	cd test/chart && go mod tidy -diff
 
 ##@ Build
 
@@ -201,6 +214,10 @@ $(BIN)/%: FORCE
 image: ## Build the scheduler's image; IMAGE=name:tag names it
 	@docker info >/dev/null 2>&1 || { echo 'make image needs Docker: no docker command with a running daemon was found.' >&2; exit 1; }
 	docker build --tag $(IMAGE) .
+
+.PHONY: chart
+chart: ## Write a package of the Helm chart into _output; CHART="--version 1.2.3 --app-version v1.2.3" says which
+	cd test/chart && go run ./pack $(CHART)
 
 .PHONY: clean
 clean: ## Remove what was built
