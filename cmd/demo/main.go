@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/internal/demo"
 )
@@ -23,7 +24,7 @@ type options struct {
 func main() { demo.Main(newCommand()) }
 
 func newCommand() *cobra.Command {
-	var o options
+	o := options{Options: demo.Options{Clock: clock.RealClock{}}}
 	cmd := &cobra.Command{
 		Use:           "demo",
 		Short:         "Start a cluster of simulated nodes and watch gangs being scheduled",

@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/utils/clock"
+
 	"github.com/caldera-scheduler/caldera/internal/demo"
 )
 
 // run plays the whole demo.
 func run(ctx context.Context, o options) (err error) {
-	p := demo.NewProgress(os.Stderr)
+	p := demo.NewProgress(os.Stderr, clock.RealClock{})
 	s := &stage{}
 	defer func() {
 		if err != nil && demo.Interrupted(ctx) {

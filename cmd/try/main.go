@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/internal/demo"
 )
@@ -18,7 +19,7 @@ import (
 func main() { demo.Main(newCommand()) }
 
 func newCommand() *cobra.Command {
-	var o demo.Options
+	o := demo.Options{Clock: clock.RealClock{}}
 	cmd := &cobra.Command{
 		Use:           "try",
 		Short:         "Watch the scheduler start gangs on simulated nodes, without an API server",

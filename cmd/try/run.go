@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"k8s.io/component-base/version"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/internal/demo"
 )
@@ -35,7 +36,7 @@ func run(ctx context.Context, o demo.Options) (err error) {
 	if err := demo.DivertLogs(log); err != nil {
 		return err
 	}
-	p := demo.NewProgress(os.Stderr)
+	p := demo.NewProgress(os.Stderr, clock.RealClock{})
 	p.Say("no API server runs: the objects are in memory, with %d simulated nodes with %d GPUs each", demo.Nodes, demo.GPUsPerNode)
 	p.Say("starting the scheduler of Kubernetes %s with manifests/config/scheduler-config.yaml, and the controllers of Jobs and Deployments",
 		version.Get().GitVersion)

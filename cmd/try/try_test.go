@@ -20,6 +20,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/internal/demo"
 	"github.com/caldera-scheduler/caldera/internal/demo/history"
@@ -33,7 +34,7 @@ func TestTheExamplesGoAsTheySay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
+	defer out.Close() //nolint:errcheck // what is on it was read
 	if err := demo.DivertLogs(filepath.Join(dir, "log")); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestTheExamplesGoAsTheySay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed, err := demo.Play(t.Context(), s, out, demo.Options{Timeout: 2 * time.Minute, Record: record})
+		failed, err := demo.Play(t.Context(), s, out, demo.Options{Timeout: 2 * time.Minute, Clock: clock.RealClock{}, Record: record})
 		if err != nil || failed != nil {
 			t.Errorf("playing: %v, %v", err, failed)
 		}

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/internal/demo/history"
 )
@@ -53,6 +54,8 @@ type Stage interface {
 type Options struct {
 	// Timeout is how long everything that can run may take to do so.
 	Timeout time.Duration
+	// Clock tells the time.
+	Clock clock.PassiveClock
 	// Record is a file that is told what became of every pod, as JSON; empty: none.
 	Record string
 }
@@ -68,7 +71,7 @@ func Play(ctx context.Context, stage Stage, out *os.File, o Options) (failed, er
 	for _, s := range list {
 		workloads = append(workloads, s.Workloads...)
 	}
-	seen := &observer{history: history.New(workloads, time.Now(), partialLimit)}
+	seen := &observer{clock: o.Clock, history: history.New(workloads, o.Clock.Now(), partialLimit)}
 	unwatch, err := seen.watch(ctx, stage.RESTConfig())
 	if err != nil {
 		return nil, err
@@ -96,7 +99,7 @@ func play(ctx context.Context, stage Stage, list []Scene, seen *observer, out sc
 		cancel(nil)
 		<-applied
 	}()
-	begun := time.Now()
+	begun := seen.clock.Now()
 	ticker := time.NewTicker(redrawEvery)
 	defer ticker.Stop()
 	for {
@@ -105,7 +108,7 @@ func play(ctx context.Context, stage Stage, list []Scene, seen *observer, out sc
 			rows  []history.Row
 			inUse int64
 		)
-		now := time.Now()
+		now := seen.clock.Now()
 		seen.look(func(h *history.History) { v, rows, inUse = h.Verdict(now), h.Rows(), h.InUse(gpu) })
 		out.draw(now.Sub(begun), fmt.Sprintf("%d of %d GPUs in use", inUse, Nodes*GPUsPerNode), rows)
 		if len(v.Missing) == 0 || now.Sub(begun) > timeout {

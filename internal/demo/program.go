@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // The exit statuses besides 0: something did not behave as it should; a signal came before that could be told.
@@ -83,12 +84,15 @@ func DivertLogs(file string) error {
 // Progress tells what is being done and since when. As a writer it passes on what others say of their start.
 type Progress struct {
 	out   io.Writer
+	clock clock.PassiveClock
 	begun time.Time
 	quiet atomic.Bool
 }
 
 // NewProgress counts from now.
-func NewProgress(out io.Writer) *Progress { return &Progress{out: out, begun: time.Now()} }
+func NewProgress(out io.Writer, c clock.PassiveClock) *Progress {
+	return &Progress{out: out, clock: c, begun: c.Now()}
+}
 
 // Write implements io.Writer.
 func (p *Progress) Write(text []byte) (int, error) {
@@ -100,7 +104,7 @@ func (p *Progress) Write(text []byte) (int, error) {
 
 // Say tells what is being done from now on.
 func (p *Progress) Say(format string, a ...any) {
-	fmt.Fprintf(p.out, "%6.1fs  %s\n", time.Since(p.begun).Seconds(), fmt.Sprintf(format, a...))
+	fmt.Fprintf(p.out, "%6.1fs  %s\n", p.clock.Since(p.begun).Seconds(), fmt.Sprintf(format, a...))
 }
 
 // Hush drops what others say from now on, which would be written over the screen.

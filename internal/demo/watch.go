@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 	volcanoinformers "volcano.sh/apis/pkg/client/informers/externalversions"
@@ -26,6 +26,8 @@ import (
 
 // observer writes what the API server tells into the history.
 type observer struct {
+	clock clock.PassiveClock
+
 	mu      sync.Mutex // guards history
 	history *history.History
 }
@@ -43,7 +45,7 @@ func (o *observer) record(file string) error {
 		return nil
 	}
 	var record history.Record
-	o.look(func(h *history.History) { record = h.Record(time.Now()) })
+	o.look(func(h *history.History) { record = h.Record(o.clock.Now()) })
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding what was seen: %w", err)
@@ -67,8 +69,8 @@ func (o *observer) watch(ctx context.Context, config *rest.Config) (stop func(),
 	}
 	core := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(metav1.NamespaceDefault))
 	_, err = core.Core().V1().Pods().Informer().AddEventHandler(handlers(
-		func(h *history.History, p *corev1.Pod) { h.Pod(p, time.Now()) },
-		func(h *history.History, p *corev1.Pod) { h.PodGone(p, time.Now()) }, o))
+		func(h *history.History, p *corev1.Pod) { h.Pod(p, o.clock.Now()) },
+		func(h *history.History, p *corev1.Pod) { h.PodGone(p, o.clock.Now()) }, o))
 	if err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
