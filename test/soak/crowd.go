@@ -244,7 +244,7 @@ func (w *world) lives(name string) bool {
 // room.
 func (w *world) end(l *life) {
 	delete(w.jobs, l.name)
-	w.monitor.Ended(namespace, l.name)
+	w.monitor.Ended(namespace, l.name, w.last)
 	w.call(func(ctx context.Context) error {
 		if l.budget {
 			if err := w.kube.PolicyV1().PodDisruptionBudgets(namespace).Delete(ctx, l.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

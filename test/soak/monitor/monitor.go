@@ -293,13 +293,11 @@ func (m *Monitor) Lost(uid types.UID) {
 	}
 }
 
-// Ended announces that the program is about to end a job: its PodGroup and pods will be deleted.
-func (m *Monitor) Ended(namespace, name string) {
+// Ended announces that the program is about to end a job: its PodGroup and pods will be deleted. On a busy machine neither may have been seen by then.
+func (m *Monitor) Ended(namespace, name string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if g := m.groups[namespace+"/"+name]; g != nil {
-		g.ended = true
-	}
+	m.group(namespace+"/"+name, now).ended = true
 }
 
 // Tick makes the checks that need time to have passed. It is to be called about twice a second.

@@ -327,7 +327,14 @@ func TestViolations(t *testing.T) {
 		"a job that its user ends": {play: func(s *scene) {
 			s.job("x", "a", 2, 2)
 			s.bind("x", 0, 2)
-			s.m.Ended("ns", "x")
+			s.m.Ended("ns", "x", s.now)
+			s.delete("x", 0, 1)
+			s.wait(long)
+		}},
+		"a job that its user ends before anything of it was seen": {play: func(s *scene) {
+			s.m.Ended("ns", "x", s.now)
+			s.job("x", "a", 2, 2)
+			s.bind("x", 0, 2)
 			s.delete("x", 0, 1)
 			s.wait(long)
 		}},
@@ -354,7 +361,7 @@ func TestEvictionsForNothing(t *testing.T) {
 		"the beneficiary starts": {started: 1, play: func(s *scene) { s.bind("y", 0, 2) }},
 		"it does not":            {wasted: 1, play: func(*scene) {}},
 		"it does in part":        {wasted: 1, play: func(s *scene) { s.bind("y", 0, 1) }},
-		"its user ends it":       {ended: 1, play: func(s *scene) { s.m.Ended("ns", "y") }},
+		"its user ends it":       {ended: 1, play: func(s *scene) { s.m.Ended("ns", "y", s.now) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()
