@@ -49,7 +49,7 @@ type cluster struct {
 
 func open(t *testing.T) *cluster {
 	t.Helper()
-	e := env.New(t, localcluster.Options{Nodes: 1, CRDDirs: []string{"../../../manifests/crds-optional"}})
+	e := env.New(t, env.NativeGroups(localcluster.Options{Nodes: 1, CRDDirs: []string{"../../../manifests/crds-optional"}}))
 	files := []string{"deploy/namespace.yaml", "tenancy/policies.yaml", "tenancy/bindings.yaml", "tenancy/roles.yaml", "tenancy/limits.yaml"}
 	if err := e.Install(t.Context(), manifests.All, files...); err != nil {
 		t.Fatal(err)
@@ -125,6 +125,7 @@ func annotated(kind, name, namespace, metadata, spec string) string {
 const (
 	podGroup = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup"
 	other    = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup"
+	native   = "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup"
 	pod      = "apiVersion: v1\nkind: Pod"
 	job      = "apiVersion: batch/v1\nkind: Job"
 	set      = "apiVersion: apps/v1\nkind: StatefulSet"
@@ -136,7 +137,7 @@ const (
 	queueOf = `annotations: {scheduling.volcano.sh/queue-name: %s}`
 )
 
-// TestATenantIsHeldToItsLimits has a tenant ask for twelve things that are beyond its limits, and twelve that are not.
+// TestATenantIsHeldToItsLimits has a tenant ask for things that are beyond its limits in each way there is, and for as many that are not.
 func TestATenantIsHeldToItsLimits(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -153,19 +154,26 @@ func TestATenantIsHeldToItsLimits(t *testing.T) {
 		"a gang of scheduler-plugins":   annotated(other, "p9", "team-b", "labels: {}", "{minMember: 4}"),
 		"protection":                    annotated(podGroup, "p10", "team-a", protected, "{minMember: 1}"),
 		"saying that it may be evicted": annotated(pod, "p11", "team-b", `annotations: {volcano.sh/preemptable: "true"}`, podSpec),
+		"Kubernetes' own gang":          annotated(native, "p13", "team-b", "labels: {}", "{schedulingPolicy: {gang: {minCount: 4}}}"),
+		"a gang of a controller":        annotated(set, "p14", "team-b", `annotations: {scheduling.volcano.sh/group-min-member: "4"}`, setSpec),
 		"a StatefulSet with a queue":    annotated(set, "p12", "team-a", fmt.Sprintf(queueOf, "research"), setSpec),
-		"namespace team-b may not use queue research: name one of [default]":        group("r1", "team-b", "queue: research"),
-		"namespace team-a may not use queue prod: name one of [research,default]":   group("r2", "team-a", "queue: prod"),
-		"namespace team-b may not use queue prod":                                   annotated(pod, "r3", "team-b", fmt.Sprintf(queueOf, "prod"), podSpec),
-		"namespace team-b may not use queue x":                                      annotated(job, "r4", "team-b", fmt.Sprintf(queueOf, "x"), jobSpec),
-		"namespace team-b may not use queue other":                                  annotated(set, "r5", "team-b", fmt.Sprintf(queueOf, "other"), setSpec),
-		"namespace team-b may not use queue z":                                      annotated(other, "r6", "team-b", fmt.Sprintf(queueOf, "z"), "{minMember: 1}"),
-		"namespace team-b may not use priority class batch-high: name one of []":    group("r7", "team-b", "priorityClassName: batch-high"),
-		"namespace team-a may not use priority class system-cluster-critical":       group("r8", "team-a", "priorityClassName: system-cluster-critical"),
-		"a gang of namespace team-a may start with 16 pods at most, not with 17":    group("r9", "team-a", "minMember: 17"),
-		"a gang of namespace team-b may start with 4 pods at most, not with 5":      annotated(other, "r10", "team-b", "labels: {}", "{minMember: 5}"),
-		`nothing of namespace team-b may say volcano.sh/preemptable "false"`:        annotated(podGroup, "r11", "team-b", protected, "{minMember: 1}"),
-		`nothing of namespace team-b may say volcano.sh/preemptable "false": leave`: annotated(pod, "r12", "team-b", strings.Replace(protected, "annotations", "labels", 1), podSpec),
+		"namespace team-b may not use queue research: name one of [default]":                                      group("r1", "team-b", "queue: research"),
+		"namespace team-a may not use queue prod: name one of [research,default]":                                 group("r2", "team-a", "queue: prod"),
+		"namespace team-b may not use queue prod":                                                                 annotated(pod, "r3", "team-b", fmt.Sprintf(queueOf, "prod"), podSpec),
+		"namespace team-b may not use queue x":                                                                    annotated(job, "r4", "team-b", fmt.Sprintf(queueOf, "x"), jobSpec),
+		"namespace team-b may not use queue other":                                                                annotated(set, "r5", "team-b", fmt.Sprintf(queueOf, "other"), setSpec),
+		"namespace team-b may not use queue z":                                                                    annotated(other, "r6", "team-b", fmt.Sprintf(queueOf, "z"), "{minMember: 1}"),
+		"namespace team-b may not use priority class batch-high: name one of []":                                  group("r7", "team-b", "priorityClassName: batch-high"),
+		"namespace team-a may not use priority class system-cluster-critical":                                     group("r8", "team-a", "priorityClassName: system-cluster-critical"),
+		"a gang of namespace team-a may start with 16 pods at most, not with 17":                                  group("r9", "team-a", "minMember: 17"),
+		"a gang of namespace team-b may start with 4 pods at most, not with 5":                                    annotated(other, "r10", "team-b", "labels: {}", "{minMember: 5}"),
+		`nothing of namespace team-b may keep itself from being evicted: leave out volcano.sh/preemptable: false`: annotated(podGroup, "r11", "team-b", protected, "{minMember: 1}"),
+		"leave out volcano.sh/preemptable: 0, or":                                                                 annotated(pod, "r12", "team-b", `labels: {volcano.sh/preemptable: "0"}`, podSpec),
+		"leave out volcano.sh/cooldown-time: 1000h, or":                                                           annotated(pod, "r13", "team-b", `labels: {volcano.sh/cooldown-time: 1000h}`, podSpec),
+		"leave out volcano.sh/jdb-min-available: 100%, or":                                                        annotated(podGroup, "r14", "team-b", `annotations: {volcano.sh/jdb-min-available: 100%}`, "{minMember: 1}"),
+		"a gang of namespace team-b may start with 4 pods at most, not with 6":                                    group("r15", "team-b", "minMember: 1", "minTaskMember: {a: 3, b: 3}"),
+		"a gang of namespace team-b may start with 4 pods at most, not with 7":                                    annotated(set, "r16", "team-b", `annotations: {scheduling.volcano.sh/group-min-member: "7"}`, setSpec),
+		"a gang of namespace team-b may start with 4 pods at most, not with 8":                                    annotated(native, "r17", "team-b", "labels: {}", "{schedulingPolicy: {gang: {minCount: 8}}}"),
 	}
 	c.limit(t)
 	passed, refused := 0, 0
@@ -183,8 +191,8 @@ func TestATenantIsHeldToItsLimits(t *testing.T) {
 			t.Errorf("want it refused with %q:\n%s%v", what, text, err)
 		}
 	}
-	if passed != 12 || refused != 12 {
-		t.Errorf("%d requests pass and %d are refused, want 12 and 12", passed, refused)
+	if passed != 14 || refused != 17 {
+		t.Errorf("%d requests pass and %d are refused, want 14 and 17", passed, refused)
 	}
 }
 
@@ -192,7 +200,8 @@ func TestATenantIsHeldToItsLimits(t *testing.T) {
 func TestWhatIsThereStays(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	if err := c.create(t, group("old", "team-b", "queue: prod", "minMember: 8", "priorityClassName: high"), metav1.CreateOptions{}); err != nil {
+	old := annotated(podGroup, "old", "team-b", `annotations: {volcano.sh/cooldown-time: 1h}`, "{queue: prod, minMember: 8, priorityClassName: high}")
+	if err := c.create(t, old, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("without limits it is refused: %v", err)
 	}
 	c.limit(t)
@@ -208,6 +217,7 @@ func TestWhatIsThereStays(t *testing.T) {
 	}
 	for _, more := range []string{
 		`{"spec":{"minMember":9}}`, `{"spec":{"priorityClassName":"high"}}`, `{"spec":{"queue":"another"}}`, `{"metadata":{"annotations":{"volcano.sh/preemptable":"false"}}}`,
+		`{"metadata":{"annotations":{"volcano.sh/cooldown-time":"2h"}}}`,
 	} {
 		if err := patch(more); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v, want it refused", more, err)
@@ -253,6 +263,17 @@ func TestLimitsThatAreMistypedAreRefused(t *testing.T) {
 		if err := set(tc.key, tc.value); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %q is answered with %v, want %s", tc.key, tc.value, err, tc.says)
 		}
+	}
+	mistaken := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "caldera-tenancy"}, Data: map[string]string{"minMember": "ten"}}
+	if err := maps.Delete(t.Context(), mistaken.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := maps.Create(t.Context(), mistaken, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), `minMember cannot be "ten"`) {
+		t.Errorf("created anew it is answered with %v", err)
+	}
+	mistaken.Data = nil
+	if _, err := maps.Create(t.Context(), mistaken, metav1.CreateOptions{}); err != nil {
+		t.Errorf("without limits it is answered with %v", err)
 	}
 	for key, value := range limits {
 		if err := set(key, value); err != nil {
