@@ -10,28 +10,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
 	"github.com/caldera-scheduler/caldera/internal/demo"
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster/schedulerprocess"
-	"github.com/caldera-scheduler/caldera/pkg/model"
 )
-
-// schedulerTimeout is how long the scheduler may take to become active; it takes two seconds.
-const schedulerTimeout = time.Minute
 
 // stage is the cluster and the scheduler.
 type stage struct {
@@ -139,21 +132,7 @@ func (s *stage) startScheduler(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	client, err := volcanoclient.NewForConfig(s.cluster.RESTConfig())
-	if err != nil {
-		return fmt.Errorf("building a client: %w", err)
-	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, schedulerTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := s.Ended(); err != nil {
-			return false, err
-		}
-		_, err := client.SchedulingV1beta1().Queues().Get(ctx, model.DefaultQueue, metav1.GetOptions{})
-		return err == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for the scheduler to create the queue %q: %w", model.DefaultQueue, err)
-	}
-	return nil
+	return demo.Await(ctx, s)
 }
 
 // Ended implements demo.Stage.

@@ -13,22 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/version"
 	"k8s.io/utils/clock"
-	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/nodespec"
 	"github.com/caldera-scheduler/caldera/internal/demo"
-	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 )
-
-// startTimeout is how long the scheduler may take to become active; it takes less than a second.
-const startTimeout = time.Minute
 
 // stage is an API in memory, and all that works on it. Each of them has clients that are like those of an API server.
 type stage struct {
@@ -60,7 +54,10 @@ func newStage(ctx context.Context) (*stage, error) {
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ends by strike only
 	s.cancel = cancel
-	if err := errors.Join(s.start(life), s.await(ctx)); err != nil {
+	if err = s.start(life); err == nil {
+		err = demo.Await(ctx, s)
+	}
+	if err != nil {
 		s.strike()
 		return nil, err
 	}
@@ -108,25 +105,6 @@ func (s *stage) start(ctx context.Context) error {
 			default: // another one was first
 			}
 		})
-	}
-	return nil
-}
-
-// await returns when the scheduler is active.
-func (s *stage) await(ctx context.Context) error {
-	client, err := volcanoclient.NewForConfig(s.config)
-	if err != nil {
-		return fmt.Errorf("building a client: %w", err)
-	}
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := s.Ended(); err != nil {
-			return false, err
-		}
-		_, err := client.SchedulingV1beta1().Queues().Get(ctx, model.DefaultQueue, metav1.GetOptions{})
-		return err == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for the scheduler to create the queue %q: %w", model.DefaultQueue, err)
 	}
 	return nil
 }

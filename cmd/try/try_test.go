@@ -126,7 +126,7 @@ func checkLives(t *testing.T, record string) {
 	checkTurns(t, lives["gang-a"].Pods, lives["gang-b"].Pods)
 }
 
-// checkTurns checks that of two gangs, of which one has room at a time, the second one got no node before there was room for all of it. Either may be the
+// checkTurns checks two gangs, of which only one fits at a time. The second one may get no node before there is room for all of it. Either may be the
 // first: they are created in the same second.
 func checkTurns(t *testing.T, first, second []history.Life) {
 	t.Helper()

@@ -15,11 +15,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
 	"github.com/caldera-scheduler/caldera/internal/demo/history"
+	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
 // Nodes and GPUsPerNode are what the examples are made for.
@@ -33,6 +37,8 @@ const (
 	gpu corev1.ResourceName = "nvidia.com/gpu"
 	// partialLimit is how long binding the minimum of a gang may take.
 	partialLimit = 2 * time.Second
+	// startTimeout is how long the scheduler may take to become active; it takes two seconds at most.
+	startTimeout = time.Minute
 	// redrawEvery is how often the screen is brought up to date.
 	redrawEvery = 200 * time.Millisecond
 )
@@ -48,6 +54,25 @@ type Stage interface {
 	Apply(ctx context.Context, object *unstructured.Unstructured) error
 	// Ended returns an error if the scheduler, or what it runs on, has stopped by itself.
 	Ended() error
+}
+
+// Await returns when the scheduler of a stage is active: it then has created the default queue. It fails after a minute, or if what runs has ended.
+func Await(ctx context.Context, s Stage) error {
+	client, err := volcanoclient.NewForConfig(s.RESTConfig())
+	if err != nil {
+		return fmt.Errorf("building a client: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := s.Ended(); err != nil {
+			return false, err
+		}
+		_, err := client.SchedulingV1beta1().Queues().Get(ctx, model.DefaultQueue, metav1.GetOptions{})
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the scheduler to create the queue %q: %w", model.DefaultQueue, err)
+	}
+	return nil
 }
 
 // Options say how the examples are played.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/caldera-scheduler/caldera/cmd/kubectl-caldera/leader"
 	"github.com/caldera-scheduler/caldera/pkg/simulate"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/profile"
 	"github.com/caldera-scheduler/caldera/pkg/volcano/schedulerconf"
@@ -166,16 +166,9 @@ func lines(err error) error {
 	return errors.New("the file has errors:" + text.String())
 }
 
-// read reads a file, or standard input.
+// read reads a configuration from a file, or from standard input.
 func read(in io.Reader, file string) ([]byte, error) {
-	if file == "-" {
-		data, err := io.ReadAll(in)
-		if err != nil {
-			return nil, fmt.Errorf("reading standard input: %w", err)
-		}
-		return data, nil
-	}
-	data, err := os.ReadFile(file)
+	data, err := leader.ReadFile(in, file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}

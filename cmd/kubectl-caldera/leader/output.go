@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,18 @@ import (
 // Streams are those of a command.
 func Streams(cmd *cobra.Command) genericiooptions.IOStreams {
 	return genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), ErrOut: cmd.ErrOrStderr()}
+}
+
+// ReadFile reads a file whole; "-" is standard input.
+func ReadFile(in io.Reader, file string) ([]byte, error) {
+	if file == "-" {
+		data, err := io.ReadAll(in)
+		if err != nil {
+			return nil, fmt.Errorf("reading standard input: %w", err)
+		}
+		return data, nil
+	}
+	return os.ReadFile(file)
 }
 
 // Output says how views are written: as a table, or as kubectl writes objects.

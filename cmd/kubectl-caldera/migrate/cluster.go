@@ -38,7 +38,7 @@ const (
 // definitions are those of Volcano that the scheduler cannot do without.
 var definitions = []string{"podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"}
 
-// cluster is what was read.
+// cluster holds the objects and settings that the check has read.
 type cluster struct {
 	server *version.Info
 	// definitions are those of Volcano that are there, by name; nil if they could not be read.
@@ -50,13 +50,14 @@ type cluster struct {
 	lease *coordinationv1.Lease
 	// kubeSchedulers are the pods of the cluster's own kube-scheduler.
 	kubeSchedulers []corev1.Pod
-	// unread is what the user may not read.
+	// unread are the reads that the API server has refused to the user.
 	unread []unread
 
 	only bool
 	now  time.Time
 }
 
+// unread is a read that the API server has refused, and its error.
 type unread struct {
 	what string
 	err  error
@@ -68,7 +69,7 @@ type conf struct {
 	data   []byte
 }
 
-// program is what a part of Volcano runs.
+// program is one of Volcano's binaries.
 type program string
 
 // The programs of Volcano, by the names of their images and binaries.
@@ -195,7 +196,7 @@ func (c *cluster) addPart(kind string, m *metav1.ObjectMeta, replicas *int32, po
 	}
 }
 
-// programOf is what a container runs of Volcano. Images and binaries are called alike.
+// programOf returns which of Volcano's binaries a container runs, if any. Its images have the names of the binaries.
 func programOf(c *corev1.Container) (program, bool) {
 	image, _, _ := strings.Cut(path.Base(c.Image), ":")
 	for _, p := range programs {
@@ -257,7 +258,7 @@ func (r *reader) readConf(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// mounted is which key of which ConfigMap a file is in a part's container; empty for none.
+// mounted returns the ConfigMap, and the key in it, from which a file of the container is mounted; empty for none.
 func (p *part) mounted(file string) (name, key string) {
 	for _, m := range p.container.VolumeMounts {
 		if path.Clean(m.MountPath) != path.Dir(file) && path.Clean(m.MountPath) != file {

@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	confName      = "volcano-scheduler.conf"
-	whatHappens   = "the first minutes"
-	rightsOnTop   = "rights"
-	mostRounds    = 20
-	namesTold     = 4
-	rbacOptional  = "kubectl apply -f manifests/rbac-optional/"
-	whatIfIgnored = "leave it out: --volcano-conf takes it for a mistake. kubectl caldera convert does so"
+	confName     = "volcano-scheduler.conf"
+	whatHappens  = "the first minutes"
+	rightsOnTop  = "rights"
+	mostRounds   = 20
+	namesTold    = 4
+	rbacOptional = "kubectl apply -f manifests/rbac-optional/"
+	leaveItOut   = "leave it out: --volcano-conf takes it for a mistake. kubectl caldera convert does so"
 )
 
 // configuration says what becomes of the scheduler's configuration, and what Caldera would do with it to what is there.
@@ -72,7 +72,7 @@ func (c *cluster) lines(report []profile.Line) []Finding {
 			continue
 		case profile.Ignored:
 			f.State = ToDo
-			f.Do = strings.TrimPrefix(l.Note+"; "+whatIfIgnored, "; ")
+			f.Do = strings.TrimPrefix(l.Note+"; "+leaveItOut, "; ")
 		case profile.Changed, profile.Unsupported:
 		}
 		all = append(all, f)

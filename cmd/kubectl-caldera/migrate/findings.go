@@ -22,7 +22,7 @@ import (
 	"github.com/caldera-scheduler/caldera/manifests"
 )
 
-// State is what becomes of something when the cluster switches.
+// State says what a finding means for the switch.
 type State string
 
 // The states.
@@ -215,7 +215,7 @@ func (c *cluster) schedulers() []Finding {
 	return all
 }
 
-// option is what becomes of an option of vc-scheduler.
+// option says how an option of vc-scheduler is judged, and what to do about it.
 type option struct {
 	state State
 	note  string

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -97,9 +96,11 @@ func (f *flags) check(cmd *cobra.Command) error {
 		return err
 	}
 	if f.conf != "" {
-		if c.conf, err = readConf(cmd.InOrStdin(), f.conf); err != nil {
-			return err
+		data, err := leader.ReadFile(cmd.InOrStdin(), f.conf)
+		if err != nil {
+			return fmt.Errorf("reading the configuration: %w", err)
 		}
+		c.conf = conf{source: f.conf, data: data}
 	}
 	c.only, c.now = f.only, time.Now()
 	fmt.Fprintf(errOut, "Having Caldera place in memory what is there: %s ...\n", leader.Count(len(c.objects), "object", "objects"))
@@ -111,21 +112,6 @@ func (f *flags) check(cmd *cobra.Command) error {
 		return fmt.Errorf("this cluster cannot switch: %s above", leader.Count(n, "line stops it", "lines stop it"))
 	}
 	return nil
-}
-
-// readConf reads a configuration from a file, or from standard input.
-func readConf(in io.Reader, file string) (conf, error) {
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = io.ReadAll(in)
-	} else {
-		data, err = os.ReadFile(file)
-	}
-	if err != nil {
-		return conf{}, fmt.Errorf("reading the configuration: %w", err)
-	}
-	return conf{source: file, data: data}, nil
 }
 
 // write writes what was found.
