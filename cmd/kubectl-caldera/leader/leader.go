@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -217,7 +219,15 @@ func notInstalled(err error) bool {
 // passing reports whether an error may be over soon: the scheduler has gone, and another one is about to lead.
 func passing(err error) bool {
 	return errors.Is(err, errAway) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
-		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || errors.Is(err, context.DeadlineExceeded)
+		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || errors.Is(err, context.DeadlineExceeded) ||
+		lostConnection(err)
+}
+
+// lostConnection reports whether a connection that several requests share has ended, or could not be had. Another request may have hung it up with its
+// port-forward. net/http has no types for these errors of HTTP/2, only texts.
+func lostConnection(err error) bool {
+	failed, ok := errors.AsType[*url.Error](err)
+	return ok && strings.HasPrefix(failed.Err.Error(), "http2: client conn")
 }
 
 // Message is what is said of an error: what the API server refuses in the words of kubectl.
