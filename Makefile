@@ -60,12 +60,12 @@ help: ## Show this list
 
 .PHONY: try
 try: $(BIN)/try ## Watch gangs being scheduled on objects in memory, without an API server: the quickest first look
-	exec $(BIN)/try
+	@exec $(BIN)/try
 
 .PHONY: demo
 demo: $(BIN)/kube-scheduler $(BIN)/localcluster ## Start a cluster of simulated nodes and watch gangs being scheduled; KEEP=1 leaves it running
-	go build -o $(BIN)/demo ./cmd/demo
-	exec $(BIN)/demo $(if $(KEEP),--keep)
+	@go build -o $(BIN)/demo ./cmd/demo
+	@exec $(BIN)/demo $(if $(KEEP),--keep)
 
 ##@ Test
 
@@ -86,8 +86,17 @@ browser:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 	fi
 
+# Tutorials are followed word for word, with the commands that their readers have.
+.PHONY: commands
+commands:
+	cd test/chart && go build -o $(abspath $(BIN))/ helm.sh/helm/v4/cmd/helm k8s.io/kubernetes/cmd/kubectl sigs.k8s.io/kustomize/kustomize/v5
+
+.PHONY: test-tutorials
+test-tutorials: commands $(BIN)/try $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera ## Follow the README and the tutorials word for word
+	go test -count=1 -v -timeout 30m ./test/integration/tutorials
+
 .PHONY: test-integration
-test-integration: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera browser ## Run the tests on a real etcd and kube-apiserver, and those of the manifests
+test-integration: commands $(BIN)/try $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera browser ## Run the tests on a real etcd and kube-apiserver, and those of the manifests
 	packages=$$($(call packages,and $$heavy (or .TestGoFiles .XTestGoFiles),$(CODE) ./test/...)); \
 	if [[ -n $$packages ]]; then go test -shuffle=on $$packages; fi
 	@# Two packages at a time, as each starts clusters of its own. Four tests of each at a time: mostly they wait.
@@ -208,7 +217,8 @@ verify-modules:
 build: $(BIN)/kube-scheduler $(BIN)/localcluster $(if $(wildcard cmd/kubectl-caldera),$(BIN)/kubectl-caldera) ## Build the binaries into _output/bin
 
 $(BIN)/%: FORCE
-	$(BUILD) -o $@ ./cmd/$*
+	@echo 'building $@: minutes the first time, seconds later'
+	@$(BUILD) -o $@ ./cmd/$*
 
 .PHONY: image
 image: ## Build the scheduler's image; IMAGE=name:tag names it
