@@ -105,3 +105,19 @@ caldera-visibility-tls
 - {{ . | quote }}
 {{- end }}
 {{- end -}}
+
+{{/* caldera.limits are limits of tenants as the policies read them: a key ends in the name of a namespace, and lists are one text. */}}
+{{- define "caldera.limits" -}}
+{{- $suffix := .suffix -}}
+{{- $data := dict -}}
+{{- range $name, $limit := .limits -}}
+{{- $text := toString $limit -}}
+{{- if kindIs "slice" $limit -}}
+{{- $text = join "," $limit -}}
+{{- else if kindIs "float64" $limit -}}
+{{- $text = toString (int64 $limit) -}}
+{{- end -}}
+{{- $_ := set $data (printf "%s%s" $name $suffix) $text -}}
+{{- end -}}
+{{- toYaml $data -}}
+{{- end -}}
