@@ -4,32 +4,43 @@
 package main
 
 import (
-	"context"
-	"fmt"
+	"cmp"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	// The kinds of the examples, with the API server's own defaults.
-	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	appsdefaults "k8s.io/kubernetes/pkg/apis/apps/v1"
 	"k8s.io/kubernetes/pkg/apis/batch"
-	_ "k8s.io/kubernetes/pkg/apis/batch/install"
-	_ "k8s.io/kubernetes/pkg/apis/core/install"
-	"k8s.io/kubernetes/pkg/registry/batch/job"
+	batchdefaults "k8s.io/kubernetes/pkg/apis/batch/v1"
+	coredefaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
-// admit fills in what an API server would: its own defaults, and what scheduler and controllers go by. Nothing is validated.
-func admit(o scenario.Object) error {
-	legacyscheme.Scheme.Default(o)
+// newAdmission fills in what an API server would: its own defaults for the kinds of the examples, and what scheduler and controllers go by. Nothing is validated.
+func newAdmission() (func(scenario.Object) error, error) {
+	defaults := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(appsdefaults.RegisterDefaults, batchdefaults.RegisterDefaults, coredefaults.RegisterDefaults)
+	if err := builder.AddToScheme(defaults); err != nil {
+		return nil, err
+	}
+	return func(o scenario.Object) error {
+		defaults.Default(o)
+		admit(o)
+		return nil
+	}, nil
+}
+
+func admit(o scenario.Object) {
 	switch o := o.(type) {
 	case *batchv1.Job:
-		return admitJob(o)
+		admitJob(o)
 	case *appsv1.Deployment:
 		o.Generation = 1
 	case *appsv1.ReplicaSet:
@@ -38,25 +49,21 @@ func admit(o scenario.Object) error {
 		admitPod(o)
 	case *volcano.PodGroup:
 		// The default of its CRD.
-		if o.Spec.Queue == "" {
-			o.Spec.Queue = model.DefaultQueue
-		}
+		o.Spec.Queue = cmp.Or(o.Spec.Queue, model.DefaultQueue)
 	}
-	return nil
 }
 
-// admitJob gives a Job what its pods are known by.
-func admitJob(o *batchv1.Job) error {
-	o.UID = uuid.NewUUID()
-	var internal batch.Job
-	if err := legacyscheme.Scheme.Convert(o, &internal, nil); err != nil {
-		return fmt.Errorf("converting Job %s: %w", o.Name, err)
+// admitJob gives a Job what its pods are known by, as the API server does for one whose selector is not its own. What does it there is beside the storage of Jobs,
+// and would be built with all of etcd's client.
+func admitJob(o *batchv1.Job) {
+	o.UID, o.Generation = uuid.NewUUID(), 1
+	labels := map[string]string{
+		batchv1.JobNameLabel: o.Name, batch.LegacyJobNameLabel: o.Name,
+		batchv1.ControllerUidLabel: string(o.UID), batch.LegacyControllerUidLabel: string(o.UID),
 	}
-	job.Strategy.PrepareForCreate(context.Background(), &internal)
-	if err := legacyscheme.Scheme.Convert(&internal, o, nil); err != nil {
-		return fmt.Errorf("converting Job %s: %w", o.Name, err)
-	}
-	return nil
+	maps.Copy(labels, o.Spec.Template.Labels)
+	o.Spec.Template.Labels = labels
+	o.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(o.UID)}}
 }
 
 // admitPod gives a pod the priority of one that names no class, where no class is the default: those of the examples name none.

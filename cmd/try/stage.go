@@ -47,7 +47,9 @@ func newStage(ctx context.Context) (*stage, error) {
 		return nil, err
 	}
 	server := api.Server()
-	server.Admit = admit
+	if server.Admit, err = newAdmission(); err != nil {
+		return nil, fmt.Errorf("registering defaults: %w", err)
+	}
 	s := &stage{config: memory.Config(server), ended: make(chan error, 1)}
 	if s.client, err = dynamic.NewForConfig(s.config); err != nil {
 		return nil, fmt.Errorf("building a client: %w", err)

@@ -29,6 +29,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/preemption/eviction"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory/fakes"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
 
@@ -63,7 +64,7 @@ func onStage(t *testing.T, now clock.WithTicker, concurrency int, story func(*st
 	t.Helper()
 	api, err := memory.New(now)
 	check(t, err)
-	s := &stage{t: t, api: api, kube: api.Kube(), ledger: eviction.NewLedger(100, time.Minute)}
+	s := &stage{t: t, api: api, kube: fakes.Kube(api), ledger: eviction.NewLedger(100, time.Minute)}
 	state := model.NewState()
 	for _, name := range []string{"a", "b", "c"} {
 		queue := &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("queue " + name)}}
@@ -73,7 +74,7 @@ func onStage(t *testing.T, now clock.WithTicker, concurrency int, story func(*st
 		group := &volcano.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("group " + name)}}
 		state.UpsertGroup(job(name), &model.Group{UID: group.UID, Queue: queue, MinMember: 1, Object: group})
 	}
-	writer, err := status.NewAt(now, api.Groups().Volcano, s.kube, state)
+	writer, err := status.NewAt(now, fakes.Groups(api).Volcano, s.kube, state)
 	check(t, err)
 	writer.StartEvents()
 	defer writer.Close()

@@ -33,7 +33,7 @@ import (
 type API struct {
 	scheme *runtime.Scheme
 	clock  clock.PassiveClock
-	// fakes are the clientsets, which are all made before the first of them is used.
+	// fakes are the clientsets that it answers.
 	fakes []*testing.Fake
 
 	// mu guards everything below.

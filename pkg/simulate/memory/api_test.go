@@ -22,6 +22,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory/fakes"
 )
 
 // noon is the time of the API in these tests.
@@ -65,7 +66,7 @@ func next(t *testing.T, w watch.Interface) string {
 
 func watchPods(t *testing.T, api *memory.API, o metav1.ListOptions) watch.Interface {
 	t.Helper()
-	w, err := api.Kube().CoreV1().Pods("").Watch(t.Context(), o)
+	w, err := fakes.Kube(api).CoreV1().Pods("").Watch(t.Context(), o)
 	check(t, err)
 	t.Cleanup(w.Stop)
 	return w
@@ -90,7 +91,7 @@ func TestPodsAreListedByTheirFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := newAPI(t, pod("waits").SchedulerName("volcano").Obj(), pod("bound").Node("n1").Phase(corev1.PodRunning).Obj(),
 				pod("done").Node("n1").Label("app", "web").Phase(corev1.PodSucceeded).Obj())
-			list, err := api.Kube().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: tc.fields, LabelSelector: tc.labels})
+			list, err := fakes.Kube(api).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: tc.fields, LabelSelector: tc.labels})
 			check(t, err)
 			var got []string
 			for i := range list.Items {
@@ -132,7 +133,7 @@ func TestSelectorsThatCannotBeAreRefused(t *testing.T) {
 
 func TestAPodThatFinishesLeavesOneWatchAndEntersTheOther(t *testing.T) {
 	api := newAPI(t)
-	pods := api.Kube().CoreV1().Pods("team")
+	pods := fakes.Kube(api).CoreV1().Pods("team")
 	running, finished := watchPods(t, api, metav1.ListOptions{FieldSelector: live}), watchPods(t, api, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"})
 	p, err := pods.Create(t.Context(), pod("a").Phase(corev1.PodRunning).Obj(), metav1.CreateOptions{})
 	check(t, err)
@@ -152,7 +153,7 @@ func TestAPodThatFinishesLeavesOneWatchAndEntersTheOther(t *testing.T) {
 
 func TestAWatchBeginsWhereItsListEnded(t *testing.T) {
 	api := newAPI(t, pod("a").Obj())
-	client := api.Kube().CoreV1().Pods("team")
+	client := fakes.Kube(api).CoreV1().Pods("team")
 	list, err := client.List(t.Context(), metav1.ListOptions{})
 	check(t, err)
 	_, err = client.Create(t.Context(), pod("b").Obj(), metav1.CreateOptions{})
@@ -212,7 +213,7 @@ func TestAWatchIsToldOnlyOfWhatItsSelectorMatches(t *testing.T) {
 
 func TestObjectsGetWhatAServerGivesThem(t *testing.T) {
 	api := newAPI(t)
-	client := api.Kube().CoreV1().Pods("team")
+	client := fakes.Kube(api).CoreV1().Pods("team")
 	p := pod("").Obj()
 	p.GenerateName = "worker-"
 	first, err := client.Create(t.Context(), p, metav1.CreateOptions{})
@@ -241,51 +242,51 @@ func TestWritesAreConditional(t *testing.T) {
 	}{
 		"an update of the version that was read succeeds": {
 			func(t *testing.T, api *memory.API, p *corev1.Pod) error {
-				_, err := api.Kube().CoreV1().Pods("team").Update(t.Context(), p, metav1.UpdateOptions{})
+				_, err := fakes.Kube(api).CoreV1().Pods("team").Update(t.Context(), p, metav1.UpdateOptions{})
 				return err
 			}, func(err error) bool { return err == nil },
 		},
 		"an update of an older version is a conflict": {
 			func(t *testing.T, api *memory.API, p *corev1.Pod) error {
 				p.ResourceVersion = "1"
-				_, err := api.Kube().CoreV1().Pods("team").Update(t.Context(), p, metav1.UpdateOptions{})
+				_, err := fakes.Kube(api).CoreV1().Pods("team").Update(t.Context(), p, metav1.UpdateOptions{})
 				return err
 			}, apierrors.IsConflict,
 		},
 		"a patch for the same UID succeeds": {
 			func(t *testing.T, api *memory.API, p *corev1.Pod) error {
 				patch := fmt.Sprintf(`{"metadata": {"uid": %q}, "status": {"message": "hello"}}`, p.UID)
-				_, err := api.Kube().CoreV1().Pods("team").Patch(t.Context(), "a", merge, []byte(patch), metav1.PatchOptions{}, "status")
+				_, err := fakes.Kube(api).CoreV1().Pods("team").Patch(t.Context(), "a", merge, []byte(patch), metav1.PatchOptions{}, "status")
 				return err
 			}, func(err error) bool { return err == nil },
 		},
 		"a patch for another UID is a conflict": {
 			func(t *testing.T, api *memory.API, _ *corev1.Pod) error {
 				patch := `{"metadata": {"uid": "other"}, "status": {"message": "hello"}}`
-				_, err := api.Kube().CoreV1().Pods("team").Patch(t.Context(), "a", merge, []byte(patch), metav1.PatchOptions{}, "status")
+				_, err := fakes.Kube(api).CoreV1().Pods("team").Patch(t.Context(), "a", merge, []byte(patch), metav1.PatchOptions{}, "status")
 				return err
 			}, apierrors.IsConflict,
 		},
 		"a deletion of another UID is a conflict": {
 			func(t *testing.T, api *memory.API, _ *corev1.Pod) error {
-				return api.Kube().CoreV1().Pods("team").Delete(t.Context(), "a", *metav1.NewPreconditionDeleteOptions("other"))
+				return fakes.Kube(api).CoreV1().Pods("team").Delete(t.Context(), "a", *metav1.NewPreconditionDeleteOptions("other"))
 			}, apierrors.IsConflict,
 		},
 		"a deletion of another version is a conflict": {
 			func(t *testing.T, api *memory.API, _ *corev1.Pod) error {
-				return api.Kube().CoreV1().Pods("team").Delete(t.Context(), "a", *metav1.NewRVDeletionPrecondition("1"))
+				return fakes.Kube(api).CoreV1().Pods("team").Delete(t.Context(), "a", *metav1.NewRVDeletionPrecondition("1"))
 			}, apierrors.IsConflict,
 		},
 		"nothing can be applied": {
 			func(t *testing.T, api *memory.API, _ *corev1.Pod) error {
-				_, err := api.Kube().CoreV1().Pods("team").Patch(t.Context(), "a", types.ApplyPatchType, []byte("{}"), metav1.PatchOptions{})
+				_, err := fakes.Kube(api).CoreV1().Pods("team").Patch(t.Context(), "a", types.ApplyPatchType, []byte("{}"), metav1.PatchOptions{})
 				return err
 			}, apierrors.IsMethodNotSupported,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newAPI(t, pod("first").Obj(), pod("a").Obj())
-			p, err := api.Kube().CoreV1().Pods("team").Get(t.Context(), "a", metav1.GetOptions{})
+			p, err := fakes.Kube(api).CoreV1().Pods("team").Get(t.Context(), "a", metav1.GetOptions{})
 			check(t, err)
 			if err := tc.write(t, api, p); !tc.ok(err) {
 				t.Errorf("got %v", err)
@@ -296,10 +297,10 @@ func TestWritesAreConditional(t *testing.T) {
 
 func TestAWriteThatChangesNothingIsNoChange(t *testing.T) {
 	api := newAPI(t, pod("a").Obj())
-	p, err := api.Kube().CoreV1().Pods("team").Get(t.Context(), "a", metav1.GetOptions{})
+	p, err := fakes.Kube(api).CoreV1().Pods("team").Get(t.Context(), "a", metav1.GetOptions{})
 	check(t, err)
 	before := api.Version()
-	_, err = api.Kube().CoreV1().Pods("team").Update(t.Context(), p, metav1.UpdateOptions{})
+	_, err = fakes.Kube(api).CoreV1().Pods("team").Update(t.Context(), p, metav1.UpdateOptions{})
 	check(t, err)
 	if api.Version() != before {
 		t.Errorf("the version went from %d to %d", before, api.Version())
@@ -309,7 +310,7 @@ func TestAWriteThatChangesNothingIsNoChange(t *testing.T) {
 func TestGroupAPIsAreServed(t *testing.T) {
 	api := newAPI(t, &volcano.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}},
 		&volcano.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "g"}, Spec: volcano.PodGroupSpec{MinMember: 2}})
-	groups := api.Groups()
+	groups := fakes.Groups(api)
 	for _, version := range []string{"scheduling.volcano.sh/v1beta1", "scheduling.x-k8s.io/v1alpha1"} {
 		if _, err := groups.Discovery.ServerResourcesForGroupVersion(version); err != nil {
 			t.Errorf("looking for %s: %v", version, err)
@@ -336,7 +337,7 @@ func TestGroupAPIsAreServed(t *testing.T) {
 
 func TestSomeObjectsAreDeletedByTheirLabels(t *testing.T) {
 	api := newAPI(t, pod("a").Label("app", "web").Obj(), pod("b").Obj())
-	client := api.Kube().CoreV1().Pods("team")
+	client := fakes.Kube(api).CoreV1().Pods("team")
 	check(t, client.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=web"}))
 	list, err := client.List(t.Context(), metav1.ListOptions{})
 	check(t, err)

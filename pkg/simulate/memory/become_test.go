@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory/fakes"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
@@ -34,7 +35,7 @@ func TestASeriesTakesBackWhatOthersWrote(t *testing.T) {
 		return o.(*corev1.Pod)
 	}
 	first := stored("waits")
-	check(t, api.Kube().CoreV1().Pods("team").Bind(t.Context(), binding("waits", "n"), metav1.CreateOptions{}))
+	check(t, fakes.Kube(api).CoreV1().Pods("team").Bind(t.Context(), binding("waits", "n"), metav1.CreateOptions{}))
 	become(append(begin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "more"}})...)
 	if again := stored("waits"); again.Spec.NodeName != "" || again.UID == first.UID {
 		t.Errorf("the pod that was bound is on node %q and has the UID %s", again.Spec.NodeName, again.UID)

@@ -10,52 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	policyv1beta1 "k8s.io/api/policy/v1beta1"
-	native "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	fakediscovery "k8s.io/client-go/discovery/fake"
-	"k8s.io/client-go/kubernetes"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/testing"
-	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
-	coschedulingfake "sigs.k8s.io/scheduler-plugins/pkg/generated/clientset/versioned/fake"
-	nodeinfo "volcano.sh/apis/pkg/apis/nodeinfo/v1alpha1"
-	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
-	topology "volcano.sh/apis/pkg/apis/topology/v1alpha1"
-	volcanofake "volcano.sh/apis/pkg/client/clientset/versioned/fake"
-
-	"github.com/caldera-scheduler/caldera/pkg/model/informer"
 )
 
-// Kube returns a client of the API. The clients are client-go's fakes with nothing of their own behind them.
-func (a *API) Kube() kubernetes.Interface {
-	c := &kubefake.Clientset{}
-	a.serve(&c.Fake)
-	return c
-}
-
-// Groups returns clients of the group APIs, all of which are served.
-func (a *API) Groups() informer.Clients {
-	groups, coschedulingGroups := &volcanofake.Clientset{}, &coschedulingfake.Clientset{}
-	a.serve(&groups.Fake)
-	a.serve(&coschedulingGroups.Fake)
-	return informer.Clients{
-		Discovery: &fakediscovery.FakeDiscovery{Fake: &testing.Fake{Resources: []*metav1.APIResourceList{
-			{GroupVersion: volcano.SchemeGroupVersion.String()},
-			{GroupVersion: coscheduling.SchemeGroupVersion.String()},
-			{GroupVersion: native.SchemeGroupVersion.String()},
-			{GroupVersion: topology.SchemeGroupVersion.String()},
-			{GroupVersion: nodeinfo.SchemeGroupVersion.String()},
-		}}},
-		Volcano:      groups,
-		Coscheduling: coschedulingGroups,
-		Kube:         a.Kube(),
-	}
-}
-
-// serve has a fake clientset answered by the API.
-func (a *API) serve(f *testing.Fake) {
+// Serve has a fake clientset answered by the API. All are made before the first of them is used.
+func (a *API) Serve(f *testing.Fake) {
 	a.fakes = append(a.fakes, f)
 	tracked := testing.ObjectReaction(a)
 	f.AddReactor("*", "*", func(action testing.Action) (bool, runtime.Object, error) {

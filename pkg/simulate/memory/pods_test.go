@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory/fakes"
 )
 
 func binding(name, node string) *corev1.Binding {
@@ -23,11 +24,11 @@ func binding(name, node string) *corev1.Binding {
 func TestABindingGivesAPodItsNodeAndTheWatchTellsIt(t *testing.T) {
 	api := newAPI(t, pod("a").Obj())
 	w := watchPods(t, api, metav1.ListOptions{FieldSelector: "spec.nodeName=n1"})
-	check(t, api.Kube().CoreV1().Pods("team").Bind(t.Context(), binding("a", "n1"), metav1.CreateOptions{}))
+	check(t, fakes.Kube(api).CoreV1().Pods("team").Bind(t.Context(), binding("a", "n1"), metav1.CreateOptions{}))
 	if got := next(t, w); got != "ADDED a" {
 		t.Errorf("got %s", got)
 	}
-	p, err := api.Kube().CoreV1().Pods("team").Get(t.Context(), "a", metav1.GetOptions{})
+	p, err := fakes.Kube(api).CoreV1().Pods("team").Get(t.Context(), "a", metav1.GetOptions{})
 	check(t, err)
 	want := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)}}
 	if diff := cmp.Diff(want, p.Status.Conditions); diff != "" {
@@ -56,7 +57,7 @@ func TestSomeBindingsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newAPI(t, tc.pod)
-			err := api.Kube().CoreV1().Pods("team").Bind(t.Context(), tc.binding, metav1.CreateOptions{})
+			err := fakes.Kube(api).CoreV1().Pods("team").Bind(t.Context(), tc.binding, metav1.CreateOptions{})
 			if !tc.refused(err) || len(api.Bound(0)) > 0 {
 				t.Errorf("got %v, bound are %v", err, api.Bound(0))
 			}
@@ -67,7 +68,7 @@ func TestSomeBindingsAreRefused(t *testing.T) {
 // state describes what became of a pod: gone, terminating or there.
 func state(t *testing.T, api *memory.API, name string) string {
 	t.Helper()
-	p, err := api.Kube().CoreV1().Pods("team").Get(t.Context(), name, metav1.GetOptions{})
+	p, err := fakes.Kube(api).CoreV1().Pods("team").Get(t.Context(), name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return "gone"
@@ -94,7 +95,7 @@ func TestPodsOnNodesTerminateBeforeTheyAreGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newAPI(t, tc.pod)
-			check(t, api.Kube().CoreV1().Pods("team").Delete(t.Context(), "a", metav1.DeleteOptions{GracePeriodSeconds: tc.grace}))
+			check(t, fakes.Kube(api).CoreV1().Pods("team").Delete(t.Context(), "a", metav1.DeleteOptions{GracePeriodSeconds: tc.grace}))
 			if got := state(t, api, "a"); got != tc.want {
 				t.Errorf("the pod is %s, want %s", got, tc.want)
 			}
@@ -107,7 +108,7 @@ func TestPodsOnNodesTerminateBeforeTheyAreGone(t *testing.T) {
 
 func TestAKubeletRemovesWhatTerminates(t *testing.T) {
 	api := newAPI(t, pod("a").Node("n1").Phase(corev1.PodRunning).Obj())
-	client := api.Kube().CoreV1().Pods("team")
+	client := fakes.Kube(api).CoreV1().Pods("team")
 	check(t, client.Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	check(t, client.Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	check(t, api.Remove(memory.Pods, "team", "a"))
@@ -143,7 +144,7 @@ func TestEvictionsAreBoundByBudgets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newAPI(t, tc.pod, budget(tc.allowed))
-			err := api.Kube().PolicyV1().Evictions("team").Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}})
+			err := fakes.Kube(api).PolicyV1().Evictions("team").Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}})
 			if (err != nil) != (tc.want == "there") || err != nil && !apierrors.IsTooManyRequests(err) {
 				t.Errorf("got %v", err)
 			}
@@ -157,18 +158,18 @@ func TestEvictionsAreBoundByBudgets(t *testing.T) {
 func TestAnEvictedPodSaysSo(t *testing.T) {
 	api := newAPI(t, pod("a").Node("n1").Phase(corev1.PodRunning).Obj())
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}}
-	check(t, api.Kube().CoreV1().Pods("team").EvictV1(t.Context(), eviction))
-	p, err := api.Kube().CoreV1().Pods("team").Get(t.Context(), "a", metav1.GetOptions{})
+	check(t, fakes.Kube(api).CoreV1().Pods("team").EvictV1(t.Context(), eviction))
+	p, err := fakes.Kube(api).CoreV1().Pods("team").Get(t.Context(), "a", metav1.GetOptions{})
 	check(t, err)
 	if len(p.Status.Conditions) != 1 || p.Status.Conditions[0].Type != corev1.DisruptionTarget {
 		t.Errorf("conditions are %v, want DisruptionTarget", p.Status.Conditions)
 	}
 	eviction.DeleteOptions = metav1.NewPreconditionDeleteOptions("other")
-	if err := api.Kube().CoreV1().Pods("team").EvictV1(t.Context(), eviction); !apierrors.IsConflict(err) {
+	if err := fakes.Kube(api).CoreV1().Pods("team").EvictV1(t.Context(), eviction); !apierrors.IsConflict(err) {
 		t.Errorf("evicting another UID: %v, want a conflict", err)
 	}
 	eviction.Name = "b"
-	if err := api.Kube().CoreV1().Pods("team").EvictV1(t.Context(), eviction); !apierrors.IsNotFound(err) {
+	if err := fakes.Kube(api).CoreV1().Pods("team").EvictV1(t.Context(), eviction); !apierrors.IsNotFound(err) {
 		t.Errorf("evicting a pod that is not there: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ import (
 )
 
 // Server answers the requests of real clientsets: what they send and get are the bytes that an API server would get and send, with its
-// status codes. Unlike behind the fakes of Kube and Groups, requests do not wait for each other, so that one may be held up.
+// status codes. Unlike behind package fakes, requests do not wait for each other, so that one may be held up.
 type Server struct {
 	// Admit, if not nil, fills in what somebody creates, as defaults and admission would, or says why it cannot be. It is set before the first
 	// request. Bindings and evictions are not its concern.

@@ -32,6 +32,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory/fakes"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/tap"
 )
@@ -121,7 +122,7 @@ func (s *Sandbox) build() error {
 	s.ctx, s.cancel = context.WithCancel(s.life)
 	s.limit, s.flying, s.landings, s.asking = mostCycles, newFlying(), &landings{}, &atomic.Bool{}
 	s.receipts = &receipts{api: s.API}
-	kube, groups := s.API.Kube(), s.API.Groups()
+	kube, groups := fakes.Kube(s.API), fakes.Groups(s.API)
 	s.groups = volcanoinformers.NewSharedInformerFactory(groups.Volcano, 0)
 	groups.VolcanoInformers = tap.Volcano(s.groups, s.receipts.between)
 	s.kube = scheduler.NewInformerFactory(kube, 0, nil)
