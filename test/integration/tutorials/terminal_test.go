@@ -35,15 +35,17 @@ type terminal struct {
 	out     written
 }
 
-// shell is a shell that gives way to other tests: readers of pages have patience with what they build.
-func shell(arguments ...string) *exec.Cmd {
-	return exec.Command("nice", append([]string{"bash", "--noprofile", "--norc"}, arguments...)...) //nolint:gosec // What pages say is what is run.
+// shell is a shell, run by another command if one is given.
+func shell(by ...string) *exec.Cmd {
+	all := append(by, "bash", "--noprofile", "--norc")
+	return exec.Command(all[0], all[1:]...) //nolint:gosec // What pages say is what is run.
 }
 
 // open starts a shell in a folder. It ends with the test, and all that was started from it.
 func open(t *testing.T, folder string, environment []string) *terminal {
 	t.Helper()
-	s := &terminal{program: shell()}
+	// It gives way to other tests: readers of pages have patience with what they build.
+	s := &terminal{program: shell("nice")}
 	s.program.Dir, s.program.Env, s.program.SysProcAttr = folder, environment, &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if s.in, err = s.program.StdinPipe(); err != nil {
@@ -188,7 +190,8 @@ func screen(folder string, environment []string, command string) ([]string, erro
 		return nil, fmt.Errorf("opening a terminal: %w", err)
 	}
 	defer near.Close() //nolint:errcheck // Nothing was written to it.
-	program := shell("-c", command)
+	program := shell()
+	program.Args = append(program.Args, "-c", command)
 	program.Dir, program.Env, program.Stdout, program.Stderr = folder, slices.Concat(environment, []string{"TERM=xterm-256color"}), far, far
 	if err := program.Start(); err != nil {
 		return nil, fmt.Errorf("starting it: %w", err)
