@@ -44,7 +44,7 @@ CODE := ./cmd/... ./hack/... ./internal/... ./pkg/...
 packages = go list -f '{{$$heavy := false}}{{range .Deps}}{{if eq . "$(CONTROL_PLANE)"}}{{$$heavy = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' $(2)
 
 GO_DIRS := $(wildcard cmd hack internal manifests pkg test)
-GENERATED := manifests/crds manifests/crds-optional ':(glob)pkg/apis/**/zz_generated.*.go'
+GENERATED := manifests/crds manifests/crds-optional docs/reference ':(glob)pkg/apis/**/zz_generated.*.go'
 GENERATOR_FLAGS := --go-header-file hack/boilerplate.go.txt --output-file
 
 .PHONY: FORCE
@@ -164,7 +164,7 @@ empty :=
 space := $(empty) $(empty)
 
 .PHONY: generate
-generate: ## Write generated files again: CRDs, deep copies, conversions and defaults of the plugin args, and what describes the API of views
+generate: ## Write generated files again: CRDs, deep copies, conversions and defaults of the plugin args, what describes the API of views, and docs/reference
 	go run ./hack/crdgen
 	$(if $(wildcard pkg/apis/config/v1),\
 	$(TOOL) deepcopy-gen $(GENERATOR_FLAGS) zz_generated.deepcopy.go ./pkg/apis/config ./pkg/apis/config/v1 && \
@@ -174,6 +174,7 @@ generate: ## Write generated files again: CRDs, deep copies, conversions and def
 	$(TOOL) openapi-gen $(GENERATOR_FLAGS) zz_generated.openapi.go --output-dir pkg/apis/visibility/openapi \
 		--output-pkg github.com/caldera-scheduler/caldera/pkg/apis/visibility/openapi --output-model-name-file zz_generated.model_name.go \
 		--readonly-pkg $(subst $(space),$(comma),$(COMMON)) --report-filename /dev/null $(VIEWS) $(COMMON)
+	go run ./hack/reference
 
 .PHONY: verify
 verify: verify-format verify-generated verify-modules ## Check everything but behaviour: format, generated files, modules, vet, lint
