@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	for _, page := range []func() (*reference.Page, error){pluginArguments, volcanoArguments, reasons} {
+	for _, page := range []func() (*reference.Page, error){pluginArguments, volcanoArguments, reasons, registered} {
 		p, err := page()
 		if err == nil {
 			err = p.Write(".")

@@ -50,7 +50,8 @@ type ReclaimArgs struct {
 	// EvictionConcurrency is how many evictions are in flight at a time; 1 to 1000.
 	// +optional
 	EvictionConcurrency *int32 `json:"evictionConcurrency,omitempty"`
-	// QueueCooldown is how long a queue may not take from another one that took from it; 0s turns the rule off.
+	// QueueCooldown is how long a queue may not take from another one that took from it; 0s turns the rule off. It is longer with usageHalfLife:
+	// docs/queues.md#what-was-held-lately.
 	// +optional
 	QueueCooldown *metav1.Duration `json:"queueCooldown,omitempty"`
 	// VictimTimeout is how long beyond its grace period a victim may stay before it is given up; more than 0.
