@@ -164,7 +164,7 @@ empty :=
 space := $(empty) $(empty)
 
 .PHONY: generate
-generate: ## Write generated files again: CRDs, deep copies, conversions and defaults of the plugin args, what describes the API of views, and docs/reference
+generate: ## Write generated files again: CRDs, deep copies, conversions and defaults of the plugin args, what describes the API of views, and most of docs/reference
 	go run ./hack/crdgen
 	$(if $(wildcard pkg/apis/config/v1),\
 	$(TOOL) deepcopy-gen $(GENERATOR_FLAGS) zz_generated.deepcopy.go ./pkg/apis/config ./pkg/apis/config/v1 && \
@@ -175,6 +175,13 @@ generate: ## Write generated files again: CRDs, deep copies, conversions and def
 		--output-pkg github.com/caldera-scheduler/caldera/pkg/apis/visibility/openapi --output-model-name-file zz_generated.model_name.go \
 		--readonly-pkg $(subst $(space),$(comma),$(COMMON)) --report-filename /dev/null $(VIEWS) $(COMMON)
 	go run ./hack/reference
+
+# Two pages tell of what links the whole scheduler. Tests that are linked with it anyway find out whether they are stale, and write them here: make generate,
+# which is part of make verify, need not link it.
+.PHONY: reference
+reference: ## Write the pages of docs/reference again
+	go run ./hack/reference
+	go test -count=1 -vet=off -run TestTheReference ./pkg/scheduler/app ./cmd/kubectl-caldera -args -rewrite
 
 .PHONY: verify
 verify: verify-format verify-generated verify-modules ## Check everything but behaviour: format, generated files, modules, vet, lint

@@ -3,7 +3,7 @@
 
 // Command reference writes those pages of docs/reference that say what the code says of itself: comments, names, defaults, and what is
 // refused. Of the scheduler it links no more than what reads its configuration. What only the whole scheduler or command can tell, its
-// metrics and flags, tests write that link these anyway: make generate runs both.
+// metrics and flags, tests write that link these anyway: make reference runs both.
 //
 // Usage, at the root of the repository: go run ./hack/reference
 package main
