@@ -16,7 +16,7 @@ import (
 type BinpackArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Resources are the weights of resources; at least 0. Resources without one do not count.
+	// Resources are the weights of resources, from 0 to 1000000. Resources without one do not count.
 	// +optional
 	Resources map[string]int64 `json:"resources,omitempty"`
 }

@@ -20,8 +20,8 @@ type GangArgs struct {
 	// 0, at most 15m.
 	// +optional
 	ReservationTimeout *metav1.Duration `json:"reservationTimeout,omitempty"`
-	// ScheduledEvents is what gets an event when pods of a gang were bound: PerPod, each pod; PerGang, the
-	// PodGroup when it has its minimum, and pods that are bound after that.
+	// ScheduledEvents is what gets an event when pods of a gang were bound: PerPod, each pod; PerGang, a PodGroup of Volcano's when it has its minimum,
+	// and pods that are bound after that. An event costs the API server as much as a bind.
 	// +optional
 	ScheduledEvents string `json:"scheduledEvents,omitempty"`
 }
@@ -36,7 +36,7 @@ type GangPreemptionArgs struct {
 	// MinCandidateNodesPercentage is on how many of the nodes victims are looked for at least, in percent; 0 to 100.
 	// +optional
 	MinCandidateNodesPercentage *int32 `json:"minCandidateNodesPercentage,omitempty"`
-	// MinCandidateNodesAbsolute is on how many nodes victims are looked for at least; at least 0.
+	// MinCandidateNodesAbsolute is on how many nodes victims are looked for at least; at least 0. The greater of the two numbers counts.
 	// +optional
 	MinCandidateNodesAbsolute *int32 `json:"minCandidateNodesAbsolute,omitempty"`
 }
