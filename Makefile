@@ -33,6 +33,7 @@ VERSION_VALUES := \
 	gitTreeState=clean \
 	buildDate=2026-01-01T00:00:00Z
 VERSION_LDFLAGS := $(foreach v,$(VERSION_VALUES),-X k8s.io/component-base/version.$(v) -X k8s.io/client-go/pkg/version.$(v))
+export VERSION_LDFLAGS
 BUILD := go build -ldflags '$(VERSION_LDFLAGS)'
 
 # A package that links the API server takes minutes to build a second time for the race detector. Such packages are the
@@ -44,7 +45,7 @@ CODE := ./cmd/... ./hack/... ./internal/... ./pkg/...
 packages = go list -f '{{$$heavy := false}}{{range .Deps}}{{if eq . "$(CONTROL_PLANE)"}}{{$$heavy = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' $(2)
 
 GO_DIRS := $(wildcard cmd hack internal manifests pkg test)
-GENERATED := manifests/crds manifests/crds-optional ':(glob)pkg/apis/**/zz_generated.*.go'
+GENERATED := manifests/crds manifests/crds-optional docs/reference ':(glob)pkg/apis/**/zz_generated.*.go'
 GENERATOR_FLAGS := --go-header-file hack/boilerplate.go.txt --output-file
 
 .PHONY: FORCE
@@ -70,7 +71,7 @@ demo: $(BIN)/kube-scheduler $(BIN)/localcluster ## Start a cluster of simulated 
 ##@ Test
 
 .PHONY: test
-test: verify test-unit test-integration ## Run what CI runs: all checks, unit and integration tests
+test: verify test-unit test-integration test-release ## Run what CI runs: all checks, unit and integration tests, and the image
 
 .PHONY: test-unit
 test-unit: ## Run the tests next to the code, with the race detector
@@ -113,6 +114,14 @@ CHART_TEST = cd test/chart && $(BINARIES) go test -count=1 -shuffle=on -vet=off 
 .PHONY: test-chart
 test-chart: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera ## Test the Helm chart alone; CHART="-args -rewrite" writes what values change, and the table of values
 	$(CHART_TEST)
+
+# What ko links has requirements of its own, too. Its image is built with our own compiler, and its base comes from a registry within the test.
+$(BIN)/ko: FORCE
+	cd test/release && go build -o $(abspath $@) github.com/google/ko
+
+.PHONY: test-release
+test-release: $(BIN)/ko ## Make the scheduler's image by ko without a registry, and compare its bill of materials with what is linked; CALDERA_PLATFORMS=all makes all
+	cd test/release && CALDERA_KO=$(abspath $(BIN)/ko) go test -count=1 -shuffle=on -vet=off -timeout 30m -v .
 
 .PHONY: pictures
 pictures: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera browser ## Test the page of kubectl caldera ui, and write pictures of it into docs/pictures
@@ -164,6 +173,7 @@ standby: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let jobs come and go besid
 lint: ## Check the house rules (.golangci.yaml)
 	$(TOOL) golangci-lint run
 	cd test/chart && go tool -modfile=../../tools/go.mod golangci-lint run
+	cd test/release && go tool -modfile=../../tools/go.mod golangci-lint run
 
 # What the API of views is described by: its own types, and those of Kubernetes' that any API has.
 VIEWS := ./pkg/apis/visibility/v1alpha1
@@ -173,7 +183,7 @@ empty :=
 space := $(empty) $(empty)
 
 .PHONY: generate
-generate: ## Write generated files again: CRDs, deep copies, conversions and defaults of the plugin args, and what describes the API of views
+generate: ## Write generated files again: CRDs, deep copies, conversions and defaults of the plugin args, what describes the API of views, and most of docs/reference
 	go run ./hack/crdgen
 	$(if $(wildcard pkg/apis/config/v1),\
 	$(TOOL) deepcopy-gen $(GENERATOR_FLAGS) zz_generated.deepcopy.go ./pkg/apis/config ./pkg/apis/config/v1 && \
@@ -183,11 +193,20 @@ generate: ## Write generated files again: CRDs, deep copies, conversions and def
 	$(TOOL) openapi-gen $(GENERATOR_FLAGS) zz_generated.openapi.go --output-dir pkg/apis/visibility/openapi \
 		--output-pkg github.com/caldera-scheduler/caldera/pkg/apis/visibility/openapi --output-model-name-file zz_generated.model_name.go \
 		--readonly-pkg $(subst $(space),$(comma),$(COMMON)) --report-filename /dev/null $(VIEWS) $(COMMON)
+	go run ./hack/reference
+
+# Two pages tell of what links the whole scheduler. Tests that are linked with it anyway find out whether they are stale, and write them here: make generate,
+# which is part of make verify, need not link it.
+.PHONY: reference
+reference: ## Write the pages of docs/reference again
+	go run ./hack/reference
+	go test -count=1 -vet=off -run TestTheReference ./pkg/scheduler/app ./cmd/kubectl-caldera -args -rewrite
 
 .PHONY: verify
 verify: verify-format verify-generated verify-modules ## Check everything but behaviour: format, generated files, modules, vet, lint
 	go vet ./...
 	cd test/chart && go vet ./...
+	cd test/release && go vet ./...
 	$(MAKE) --no-print-directory lint
 
 .PHONY: vulnerabilities
@@ -210,6 +229,7 @@ verify-modules:
 	cd tools && go mod tidy -diff
 	cd test/integration/prometheus/server && go mod tidy -diff
 	cd test/chart && go mod tidy -diff
+	cd test/release && go mod tidy -diff
 
 ##@ Build
 
@@ -224,6 +244,16 @@ $(BIN)/%: FORCE
 image: ## Build the scheduler's image; IMAGE=name:tag names it
 	@docker info >/dev/null 2>&1 || { echo 'make image needs Docker: no docker command with a running daemon was found.' >&2; exit 1; }
 	docker build --tag $(IMAGE) .
+
+.PHONY: images
+images: $(BIN)/ko ## Build the scheduler's image for all platforms, with its bill of materials, and push it; KO_DOCKER_REPO=registry/name and TAG=v0.1.0 name it
+	@[[ -n "$${KO_DOCKER_REPO:-}" && -n "$(TAG)" ]] || { echo 'make images needs KO_DOCKER_REPO, the name of the image, and TAG.' >&2; exit 1; }
+	$(BIN)/ko build --bare --tags=$(TAG) --sbom-dir=_output ./cmd/kube-scheduler
+
+# goreleaser itself is no part of what is compiled here: it links the clients of all clouds. Its own reader checks the file in test-release.
+.PHONY: archives
+archives: ## Build the archives of kubectl caldera and its manifest for krew, by a goreleaser that is installed; ARCHIVES="--snapshot" sets flags
+	goreleaser release --clean $(ARCHIVES)
 
 .PHONY: chart
 chart: ## Write a package of the Helm chart into _output; CHART="--version 1.2.3 --app-version v1.2.3" says which

@@ -41,7 +41,7 @@ var (
 	allocated    = describeAmounts("allocated", "the jobs of the queue hold")
 	requested    = describeAmounts("request", "the jobs of the queue hold or wait for")
 	deserved     = describeAmounts("deserved", "the queue is due")
-	inqueue      = describeAmounts("inqueue", "was promised to admitted jobs of the queue")
+	inqueue      = describeAmounts("inqueue", "admitted jobs of the queue were promised")
 	capacity     = describeAmounts("capacity", "the queue's capability allows")
 	realCapacity = describeAmounts("real_capacity", "the queue may hold at most")
 

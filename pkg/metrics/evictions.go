@@ -39,7 +39,7 @@ func describeOwn(name, help string, labels ...string) *metrics.Desc {
 var (
 	transactions = describeOwn("volcano_eviction_transactions_total", "Number of decisions to evict, by action.", "action")
 	evictions    = describeOwn("caldera_evictions_total",
-		"Number of pods evicted, by action, the queue that lost them and the queue that got the room.", "action", "from_queue", "for_queue")
+		"Number of pods evicted, by action, the queue that lost them and the queue that got the room. That is empty for shuffle.", "action", "from_queue", "for_queue")
 	wastedEvictions = describeOwn("caldera_evictions_wasted_total", "Number of pods evicted for jobs that then did not start.")
 	evictionCycles  = describeOwn("caldera_eviction_cycles_total",
 		"Number of pods evicted for a job that had itself lost pods to theirs within the hour before; anything but 0 is a bug.")

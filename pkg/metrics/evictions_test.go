@@ -49,7 +49,7 @@ caldera_evictions_evicted_resources_total{resource="cpu"} 7.5
 # HELP caldera_evictions_requested_resources_total [ALPHA] What the jobs that pods were evicted for asked for (cores, bytes, counts).
 # TYPE caldera_evictions_requested_resources_total counter
 caldera_evictions_requested_resources_total{resource="nvidia.com/gpu"} 6
-# HELP caldera_evictions_total [ALPHA] Number of pods evicted, by action, the queue that lost them and the queue that got the room.
+# HELP caldera_evictions_total [ALPHA] Number of pods evicted, by action, the queue that lost them and the queue that got the room. That is empty for shuffle.
 # TYPE caldera_evictions_total counter
 caldera_evictions_total{action="preempt",for_queue="b",from_queue="b"} 1
 caldera_evictions_total{action="reclaim",for_queue="a",from_queue="b"} 1

@@ -30,13 +30,13 @@ var slotSizes = []int64{1, 2, 4, 8}
 // What Caldera shows of queues that exist, and of nodes. Amounts are in cores, bytes and counts.
 var (
 	jobsWaiting = describeOwn("caldera_jobs_waiting",
-		"Number of jobs that wait, by queue and by the reason that they were last told; InLine: nothing is known to be in their way.", queueLabel, "reason")
+		"Number of jobs that wait, by queue and by the reason that they were last told; InLine: nothing is known to be in their way. Jobs of queues that do not exist are those of the queue (none).", queueLabel, "reason")
 	queueHeld = describeOwn("caldera_queue_held",
 		"What the queue and all queues below it hold (cores, bytes, counts).", queueLabel, resourceLabel)
 	queueDue = describeOwn("caldera_queue_due",
-		"What the queue is due, with all queues below it (cores, bytes, counts).", queueLabel, resourceLabel)
+		"What the queue is due, with all queues below it (cores, bytes, counts). There is none where nothing divides the cluster, nor of resources of which it is due nothing.", queueLabel, resourceLabel)
 	queueLimit = describeOwn("caldera_queue_limit",
-		"What the queue may hold at most, with all queues below it (cores, bytes, counts).", queueLabel, resourceLabel)
+		"What the queue may hold at most, with all queues below it (cores, bytes, counts). There is none where there is no limit.", queueLabel, resourceLabel)
 	queueLeftOut = describeOwn("caldera_queue_left_out",
 		"1 if the queue contradicts itself or the others, so that none of its jobs has turns, else 0.", queueLabel)
 	belowDue = describeOwn("caldera_queue_below_due_seconds_total",

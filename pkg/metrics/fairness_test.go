@@ -28,13 +28,13 @@ func TestQueuesAreShownInUnits(t *testing.T) {
 	const header = `
 # HELP caldera_queue_below_due_seconds_total [ALPHA] Seconds for which jobs of the queue waited that were let in, or have their pods, and that the queue could hold without holding more than it is due.
 # TYPE caldera_queue_below_due_seconds_total counter
-# HELP caldera_queue_due [ALPHA] What the queue is due, with all queues below it (cores, bytes, counts).
+# HELP caldera_queue_due [ALPHA] What the queue is due, with all queues below it (cores, bytes, counts). There is none where nothing divides the cluster, nor of resources of which it is due nothing.
 # TYPE caldera_queue_due gauge
 # HELP caldera_queue_held [ALPHA] What the queue and all queues below it hold (cores, bytes, counts).
 # TYPE caldera_queue_held gauge
 # HELP caldera_queue_left_out [ALPHA] 1 if the queue contradicts itself or the others, so that none of its jobs has turns, else 0.
 # TYPE caldera_queue_left_out gauge
-# HELP caldera_queue_limit [ALPHA] What the queue may hold at most, with all queues below it (cores, bytes, counts).
+# HELP caldera_queue_limit [ALPHA] What the queue may hold at most, with all queues below it (cores, bytes, counts). There is none where there is no limit.
 # TYPE caldera_queue_limit gauge
 `
 	for name, tc := range map[string]struct {
@@ -97,7 +97,7 @@ func TestWaitingJobsAreCountedByReason(t *testing.T) {
 		{Queue: "made-up-2", Reason: model.Reason{Kind: model.QueueNotFound}},
 	}
 	scraped(t, still{queues: queues, waiting: waiting}, `
-# HELP caldera_jobs_waiting [ALPHA] Number of jobs that wait, by queue and by the reason that they were last told; InLine: nothing is known to be in their way.
+# HELP caldera_jobs_waiting [ALPHA] Number of jobs that wait, by queue and by the reason that they were last told; InLine: nothing is known to be in their way. Jobs of queues that do not exist are those of the queue (none).
 # TYPE caldera_jobs_waiting gauge
 caldera_jobs_waiting{queue="(none)",reason="QueueNotFound"} 2
 caldera_jobs_waiting{queue="empty",reason="InLine"} 0

@@ -21,7 +21,7 @@ import (
 var (
 	turns = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "turns_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of turns of jobs, by how far they had come (offered, planning, preempting: others are sought who may be evicted, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).",
+		Help: "Number of turns of jobs, by how far they had come (offered, planning, preempting: others are sought who may be evicted, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), reserved (room is reserved for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).",
 	}, []string{"phase", "result"})
 	parks = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "jobs_parked_total", StabilityLevel: metrics.ALPHA,
@@ -29,23 +29,23 @@ var (
 	}, []string{"reason"})
 	retries = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "turn_retries_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of turns of jobs that were refused before though there seemed to be room; they may take a tenth of the time.",
+		Help: "Number of turns of jobs that were refused before though there seemed to be room, or failed; they may take a tenth of the time.",
 	})
 	sweeps = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "missed_wakeups_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of jobs that were placed in a turn for which nothing had happened: what helped them was missed.",
+		Help: "Number of jobs that were placed in a turn for which nothing had happened: what helped them was missed. Anything but 0 is a bug.",
 	})
 	reservations = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "reservations_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of times that room was reserved for a job (made), and what became of it: the job started, by when it was first told if that was a bound (kept), or later (late), or it was gone, gave up, or had others evicted (ended).",
+		Help: "Number of times that room was reserved for a job (made), and what became of it: the job started, by when it was first told if that was a bound (kept), or later (late: a node was lost, pods did not end, somebody with precedence came), or it was gone, gave up, or had others evicted (ended).",
 	}, []string{"result"})
 	releases = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "gangs_released_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of times that gangs which held nodes for too few of their members for too long had these evicted, by cause: half (they were never whole), lost (they were).",
+		Help: "Number of times that gangs which held nodes for too few of their members for too long had these evicted though nobody needed it, by cause: half (they were never whole), lost (they were).",
 	}, []string{"cause"})
 	abandoned = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "caldera", Name: "turns_abandoned_total", StabilityLevel: metrics.ALPHA,
-		Help: "Number of turns that were given up because nothing was heard of them; anything but 0 is a bug, or a plugin that hangs.",
+		Help: "Number of turns, of those that are broken, that were given up because nothing was heard of them; anything but 0 is a bug, or a plugin that hangs.",
 	})
 	waits = newByQueue(&metrics.HistogramOpts{
 		Subsystem: "caldera", Name: "admission_wait_seconds", StabilityLevel: metrics.ALPHA,
@@ -54,7 +54,7 @@ var (
 	})
 	starts = newByQueue(&metrics.HistogramOpts{
 		Subsystem: "caldera", Name: "start_wait_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time from the creation of a group, or of a pod of its own, until it is bound with its minimum for the first time.",
+		Help:    "Time from the creation of a group, or of a pod of its own, until it is bound with its minimum for the first time. A job that starts anew after its eviction is not counted again unless another process leads by then.",
 		Buckets: metrics.ExponentialBuckets(0.01, 4, 13),
 	})
 	plans = metrics.NewHistogramVec(&metrics.HistogramOpts{

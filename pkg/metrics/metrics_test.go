@@ -177,7 +177,7 @@ func TestWhatTheDispatcherDoesIsCounted(t *testing.T) {
 # HELP caldera_jobs_parked_total [ALPHA] Number of times that jobs alike were set aside until something changes, by the reason.
 # TYPE caldera_jobs_parked_total counter
 caldera_jobs_parked_total{reason="QueueFull"} 1
-# HELP caldera_turns_total [ALPHA] Number of turns of jobs, by how far they had come (offered, planning, preempting: others are sought who may be evicted, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).
+# HELP caldera_turns_total [ALPHA] Number of turns of jobs, by how far they had come (offered, planning, preempting: others are sought who may be evicted, placing) and how they ended: placed, refused (no room), pipelined (others are evicted for it), reserved (room is reserved for it), repeated (the scheduler's cache had yet to learn of room), broken (a member was lost, or nothing was heard of it), errored (a plugin or an extender failed), changed (what it was given for is gone, or not in the scheduling queue).
 # TYPE caldera_turns_total counter
 caldera_turns_total{phase="placing",result="placed"} 2
 caldera_turns_total{phase="planning",result="refused"} 1

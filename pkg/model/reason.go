@@ -7,46 +7,46 @@ package model
 // it, condition reasons on the PodGroup.
 type ReasonKind string
 
-// Why a job waits.
+// Why a job waits, which each comment says of the job. They are the page docs/reference/reasons-and-events.md.
 const (
-	// NotEnoughResources: the plan found no room for the whole gang.
+	// NotEnoughResources: no plan has room for the whole gang.
 	NotEnoughResources ReasonKind = "NotEnoughResources"
-	// NotEnoughTasks: fewer valid pods than minMember.
+	// NotEnoughTasks: it has fewer pods than minMember.
 	NotEnoughTasks ReasonKind = "NotEnoughTasks"
-	// NotEnoughPodsOfTask: a role has fewer valid pods than its minTaskMember.
+	// NotEnoughPodsOfTask: a role has fewer pods than its minTaskMember, or too few subgroups have all of their pods.
 	NotEnoughPodsOfTask ReasonKind = "NotEnoughPodsOfTask"
-	// PodGroupNotFound: the pods name a PodGroup that does not exist.
+	// PodGroupNotFound: its pods name a PodGroup that does not exist, or the controller that made a gang of them is gone.
 	PodGroupNotFound ReasonKind = "PodGroupNotFound"
-	// InvalidPodGroup: a field of the PodGroup cannot be meant.
+	// InvalidPodGroup: a field of its PodGroup, or the minimum on its controller, cannot be meant.
 	InvalidPodGroup ReasonKind = "InvalidPodGroup"
-	// QueueNotFound: the job names a queue that does not exist.
+	// QueueNotFound: its queue does not exist.
 	QueueNotFound ReasonKind = "QueueNotFound"
-	// QueueClosed: the queue takes no new jobs.
+	// QueueClosed: its queue takes no new jobs.
 	QueueClosed ReasonKind = "QueueClosed"
-	// QueueMisconfigured: the queue, or one above it, contradicts itself or the others, and is left out.
+	// QueueMisconfigured: its queue, or one above it, contradicts itself or the others, and is left out.
 	QueueMisconfigured ReasonKind = "QueueMisconfigured"
-	// QueueNotLeaf: the queue has queues below it and takes no jobs of its own.
+	// QueueNotLeaf: its queue has queues below it and takes no jobs of its own.
 	QueueNotLeaf ReasonKind = "QueueNotLeaf"
-	// QueueFull: the queue holds what it may hold.
+	// QueueFull: its queue holds what it may hold.
 	QueueFull ReasonKind = "QueueFull"
-	// NotAdmitted: the job has not been let into its queue.
+	// NotAdmitted: it was not let into its queue.
 	NotAdmitted ReasonKind = "NotAdmitted"
-	// BackfillOff: the job's pods ask for nothing, and no action places such pods.
+	// BackfillOff: its pods ask for nothing, and no action places such pods.
 	BackfillOff ReasonKind = "BackfillOff"
-	// SchedulingGated: too few members are free of scheduling gates.
+	// SchedulingGated: scheduling gates hold too many of its pods.
 	SchedulingGated ReasonKind = "SchedulingGated"
-	// WaitingForVictims: pods that must make room for the job have not left yet.
+	// WaitingForVictims: pods that make room for it have not left yet.
 	WaitingForVictims ReasonKind = "WaitingForVictims"
-	// RoomReserved: room is kept for the job on nodes where pods have not ended yet.
+	// RoomReserved: room is reserved for it, and pods that are there have not ended yet. See docs/waiting.md.
 	RoomReserved ReasonKind = "RoomReserved"
-	// NotFirst: the job's queue lets its jobs start one after the other, and another one comes first.
+	// NotFirst: its queue lets its jobs start one after the other (dequeueStrategy: fifo), and another one comes first.
 	NotFirst ReasonKind = "NotFirst"
-	// Withheld: an extender, or a policy of another module, keeps the job or its queue from turns.
+	// Withheld: a scheduler extender keeps it, or its queue, from turns; or a policy of another module does, by Validator or Readier.
 	Withheld ReasonKind = "Withheld"
 	// Unanswered: somebody outside the process has been asked about the job or its queue, and has not answered yet. It is
 	// never told: the reason from before holds until the answer.
 	Unanswered ReasonKind = "Unanswered"
-	// SchedulerError: an attempt ended in an error and is repeated after a back-off.
+	// SchedulerError: an attempt failed, and is repeated.
 	SchedulerError ReasonKind = "SchedulerError"
 )
 

@@ -18,18 +18,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// The reasons of events about evictions. Evict is Volcano's.
-const (
-	evictReason    = "Evict"
-	evictingReason = "Evicting"
-	releasedReason = "GangReleased"
-	brokenReason   = "GangBroken"
-	wholeReason    = "GangWhole"
-)
-
-// evictionByAPI is the reason that the API server itself gives in the condition of a pod that is evicted.
-const evictionByAPI = "EvictionByEvictionAPI"
-
 // Taking is who takes room from others, and by which action.
 type Taking struct {
 	Action string
@@ -73,21 +61,21 @@ func (t Taking) cause() string {
 // Disrupts gives a pod that is being evicted the condition DisruptionTarget, which says for whom. The API server sets
 // the same condition when it agrees to evict a pod, over one that is there already, so this one has to come after.
 func (w *Writer) Disrupts(ctx context.Context, pod *corev1.Pod, t Taking) error {
-	reason, message := corev1.PodReasonPreemptionByScheduler,
+	reason, message := forRoom,
 		fmt.Sprintf("%s: evicting to make room for %s in queue %s (%s)", reporter, t.beneficiary(), t.Queue, t.Action)
 	if t.forNobody() {
-		reason, message = evictionByAPI, fmt.Sprintf("%s: evicting %s", reporter, t.cause())
+		reason, message = byAPI, fmt.Sprintf("%s: evicting %s", reporter, t.cause())
 	}
 	return w.writeCondition(ctx, pod, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: string(reason), Message: message,
 	})
 }
 
 // Evicted records that the API server has agreed to evict a pod: an event on the pod, and one on its PodGroup.
 func (w *Writer) Evicted(pod *corev1.Pod, job model.JobKey, t Taking) {
-	w.recorder.Eventf(pod, corev1.EventTypeWarning, evictReason, "Pod is evicted, %s", t.cause())
+	w.event(pod, corev1.EventTypeWarning, evictReason, "Pod is evicted, "+t.cause())
 	if group := w.group(job); group != nil {
-		w.recorder.Eventf(group, corev1.EventTypeNormal, evictReason, "Pod %s is evicted, %s", pod.Name, t.cause())
+		w.event(group, corev1.EventTypeNormal, evictReason, fmt.Sprintf("Pod %s is evicted, %s", pod.Name, t.cause()))
 	}
 }
 
@@ -113,7 +101,7 @@ func (w *Writer) Evicting(t Taking, from map[string]int) {
 	}
 	taken := strings.Join(parts, ", ")
 	if object := w.object(t.For); object != nil {
-		w.recorder.Eventf(object, corev1.EventTypeNormal, evictingReason, "evicting %s to start (%s)", taken, t.Action)
+		w.event(object, corev1.EventTypeNormal, evictingReason, fmt.Sprintf("evicting %s to start (%s)", taken, t.Action))
 	}
 	w.queueEvent(t.Queue, evictingReason, fmt.Sprintf("evicting %s for %s (%s)", taken, t.beneficiary(), t.Action))
 }
@@ -121,28 +109,28 @@ func (w *Writer) Evicting(t Taking, from map[string]int) {
 // Released records that so many members of a gang are evicted for nobody's sake, and why, on its PodGroup.
 func (w *Writer) Released(job model.JobKey, members int, why string) {
 	if group := w.group(job); group != nil {
-		w.recorder.Eventf(group, corev1.EventTypeWarning, releasedReason, "%s evicted: %s", pods(members), why)
+		w.event(group, corev1.EventTypeWarning, releasedReason, fmt.Sprintf("%s evicted: %s", pods(members), why))
 	}
 }
 
 // Broken warns on its PodGroup that a gang is broken, and what becomes of it.
 func (w *Writer) Broken(job model.JobKey, message string) {
 	if group := w.group(job); group != nil {
-		w.recorder.Event(group, corev1.EventTypeWarning, brokenReason, message)
+		w.event(group, corev1.EventTypeWarning, brokenReason, message)
 	}
 }
 
 // Whole records on its PodGroup that a gang is whole that was broken for so long.
 func (w *Writer) Whole(job model.JobKey, lasted time.Duration) {
 	if group := w.group(job); group != nil {
-		w.recorder.Eventf(group, corev1.EventTypeNormal, wholeReason, "its gang is whole; it was broken for %s", lasted.Round(time.Second))
+		w.event(group, corev1.EventTypeNormal, wholeReason, fmt.Sprintf("its gang is whole; it was broken for %s", lasted.Round(time.Second)))
 	}
 }
 
 // queueEvent records an event on a queue that exists.
-func (w *Writer) queueEvent(name, reason, message string) {
+func (w *Writer) queueEvent(name string, reason eventReason, message string) {
 	if queue := w.state.Queue(name); queue != nil && queue.Object != nil {
-		w.recorder.Event(queue.Object, corev1.EventTypeNormal, reason, message)
+		w.event(queue.Object, corev1.EventTypeNormal, reason, message)
 	}
 }
 

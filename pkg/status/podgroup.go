@@ -158,7 +158,7 @@ func (w *Writer) updateGroup(ctx context.Context, job *model.Job, group *volcano
 	}
 	err := w.patchGroup(ctx, job, group, after)
 	if err == nil && !scheduled(group.Status) && scheduled(after) {
-		w.recorder.Event(group, corev1.EventTypeNormal, string(volcano.PodGroupScheduled), string(volcano.PodGroupReady))
+		w.event(group, corev1.EventTypeNormal, scheduledReason, string(volcano.PodGroupReady))
 	}
 	return err
 }

@@ -17,9 +17,6 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// membersGated is why a pod without scheduling gates waits for those of its gang that carry some. Who is told SchedulingGated looks for its own.
-const membersGated = "MembersSchedulingGated"
-
 // tellPods gives every waiting pod of a job the condition PodScheduled=False. With the reason Unschedulable it is
 // what cluster autoscalers act on; it is used only when nodes are what is missing. The pod that led the turn has the
 // condition from the scheduler already. After each write it calls wrote with how long that took.
@@ -53,7 +50,7 @@ func (w *Writer) tellPods(ctx context.Context, key model.JobKey, wrote func(cont
 
 // tellPod has a pod say why its job waits. It reports whether the pod had to be written.
 func (w *Writer) tellPod(ctx context.Context, job *model.Job, t *model.Task, s showing, wrote func(context.Context, time.Duration)) (told bool, err error) {
-	kind, have := podReason(t, s.shown), scheduledCondition(t.Pod)
+	kind, have := reasonOf(t, s.shown), scheduledCondition(t.Pod)
 	same := have != nil && have.Status == corev1.ConditionFalse && have.Reason == kind
 	// What the API server says of a gate tells nothing of what that waits for.
 	if same && (have.Message == s.shown.Text() || !s.strict && !t.QueueGated) {
@@ -65,21 +62,20 @@ func (w *Writer) tellPod(ctx context.Context, job *model.Job, t *model.Task, s s
 	}
 	wrote(ctx, w.clock.Since(begun))
 	if job.Group == nil && (!same || !s.strict) {
-		w.recorder.Event(t.Pod, corev1.EventTypeWarning, "FailedScheduling", s.shown.Text())
+		w.event(t.Pod, corev1.EventTypeWarning, podWaitsReason, s.shown.Text())
 	}
 	return true, nil
 }
 
-// podReason is the reason on the condition of a pod.
-func podReason(t *model.Task, shown model.Reason) string {
+// reasonOf is the reason on the condition of a pod.
+func reasonOf(t *model.Task, shown model.Reason) string {
 	switch {
 	case t.QueueGated:
-		// The API server has said that much itself, and clients know the pod by it.
-		return corev1.PodReasonSchedulingGated
+		return string(gated)
 	case shown.FromNodes:
-		return corev1.PodReasonUnschedulable
+		return string(unschedulable)
 	case shown.Kind == model.SchedulingGated && t.HeldBy == "":
-		return membersGated
+		return string(membersGated)
 	}
 	return string(shown.Kind)
 }

@@ -60,17 +60,17 @@ func (w *Writer) Reloaded(queue func(string) *model.Queue, err error) {
 	switch {
 	case root == nil:
 	case err != nil:
-		w.recorder.Event(root.Object, corev1.EventTypeWarning, "ConfigurationRefused", "the configuration from before stays in force: "+err.Error())
+		w.event(root.Object, corev1.EventTypeWarning, configurationRefusedReason, "the configuration from before stays in force: "+err.Error())
 	default:
-		w.recorder.Event(root.Object, corev1.EventTypeNormal, "ConfigurationApplied", "a change of the configuration is in force")
+		w.event(root.Object, corev1.EventTypeNormal, configurationAppliedReason, "a change of the configuration is in force")
 	}
 }
 
 // QueueFault records an event on a queue that is left out of scheduling, or that no longer is.
 func (w *Writer) QueueFault(queue *model.Queue, reason model.Reason) {
 	if reason == (model.Reason{}) {
-		w.recorder.Event(queue.Object, corev1.EventTypeNormal, "QueueAccepted", "the queue takes part in scheduling again")
+		w.event(queue.Object, corev1.EventTypeNormal, acceptedReason, "the queue takes part in scheduling again")
 		return
 	}
-	w.recorder.Event(queue.Object, corev1.EventTypeWarning, string(reason.Kind), reason.Text())
+	w.event(queue.Object, corev1.EventTypeWarning, faultReason, reason.Text())
 }

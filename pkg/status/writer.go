@@ -129,10 +129,10 @@ func (w *Writer) Notify(c model.Change) {
 		}
 	}
 	for _, t := range c.Malformed {
-		w.recorder.Event(t.Pod, corev1.EventTypeWarning, "MalformedAnnotation", t.Problem)
+		w.event(t.Pod, corev1.EventTypeWarning, malformedReason, t.Problem)
 	}
 	for _, complaint := range c.Complaints {
-		w.recorder.Event(complaint.Object, corev1.EventTypeWarning, "MalformedAnnotation", complaint.Problem)
+		w.event(complaint.Object, corev1.EventTypeWarning, malformedReason, complaint.Problem)
 	}
 }
 
@@ -331,7 +331,7 @@ func (w *Writer) say(job *model.Job, reason model.Reason) {
 		return
 	}
 	if w.notices.say(job.Key, reason) {
-		w.recorder.Event(job.Group.Object, corev1.EventTypeWarning, string(volcano.PodGroupUnschedulableType), reason.Text())
+		w.event(job.Group.Object, corev1.EventTypeWarning, waitsReason, reason.Text())
 	}
 }
 

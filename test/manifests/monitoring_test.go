@@ -130,14 +130,14 @@ func TestAlertsAreExplained(t *testing.T) {
 
 // TestQueriesAreOfNamesThatStay: metrics of ours in dashboards and alerts are those on which others may rely.
 func TestQueriesAreOfNamesThatStay(t *testing.T) {
-	names := page(t, "names.md")
+	names := page(t, "reference/metrics.md")
 	check := func(where, query string) {
 		for _, name := range regexp.MustCompile(`\bcaldera_\w+`).FindAllString(query, -1) {
 			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
 				name = strings.TrimSuffix(name, suffix)
 			}
 			if !strings.Contains(names, "`"+name+"`") {
-				t.Errorf("%s asks for %s, which docs/names.md does not have", where, name)
+				t.Errorf("%s asks for %s, which docs/reference/metrics.md does not have", where, name)
 			}
 		}
 	}

@@ -12,32 +12,57 @@ import (
 // every name begins with "enable".
 type Switch string
 
-// The switches (Volcano pkg/scheduler/conf/scheduler_conf.go, PluginOption).
+// The switches (Volcano pkg/scheduler/conf/scheduler_conf.go, PluginOption), each with what it turns off.
 const (
-	EnableJobOrder          Switch = "enableJobOrder"
-	EnableHierarchy         Switch = "enableHierarchy" // the hierarchical mode of drf, capacity and nodegroup
-	EnableJobReady          Switch = "enableJobReady"
-	EnableJobPipelined      Switch = "enableJobPipelined"
-	EnableTaskOrder         Switch = "enableTaskOrder"
-	EnablePreemptable       Switch = "enablePreemptable" // who may be a victim of preempt
-	EnableReclaimable       Switch = "enableReclaimable" // who may be a victim of reclaim
-	EnablePreemptive        Switch = "enablePreemptive"  // whether a queue may reclaim
-	EnableQueueOrder        Switch = "enableQueueOrder"
-	EnableClusterOrder      Switch = "enableClusterOrder"
-	EnablePredicate         Switch = "enablePredicate"
-	EnableBestNode          Switch = "enableBestNode"
-	EnableNodeOrder         Switch = "enableNodeOrder"
-	EnableTargetJob         Switch = "enableTargetJob"
-	EnableReservedNodes     Switch = "enableReservedNodes"
-	EnableJobEnqueued       Switch = "enableJobEnqueued" // both the vote on admission and the notice of it
-	EnableVictim            Switch = "enableVictim"      // the victims of shuffle
-	EnableJobStarving       Switch = "enableJobStarving"
-	EnableOverused          Switch = "enableOverused"
-	EnableAllocatable       Switch = "enableAllocatable"
-	EnableHyperNodeOrder    Switch = "enableHyperNodeOrder"
-	EnableSubJobReady       Switch = "enableSubJobReady"
-	EnableSubJobPipelined   Switch = "enableSubJobPipelined"
-	EnableSubJobOrder       Switch = "enableSubJobOrder"
+	// EnableJobOrder: the order of jobs by the plugin.
+	EnableJobOrder Switch = "enableJobOrder"
+	// EnableHierarchy: the hierarchical mode of drf, capacity and nodegroup.
+	EnableHierarchy Switch = "enableHierarchy"
+	// EnableJobReady: the vote on whether a job may start.
+	EnableJobReady Switch = "enableJobReady"
+	// EnableJobPipelined: the vote on whether a job keeps room that others have yet to leave.
+	EnableJobPipelined Switch = "enableJobPipelined"
+	// EnableTaskOrder: the order of the tasks of a job.
+	EnableTaskOrder Switch = "enableTaskOrder"
+	// EnablePreemptable: the vote on who may be a victim of preempt.
+	EnablePreemptable Switch = "enablePreemptable"
+	// EnableReclaimable: the vote on who may be a victim of reclaim.
+	EnableReclaimable Switch = "enableReclaimable"
+	// EnablePreemptive: the vote on whether a queue may reclaim.
+	EnablePreemptive Switch = "enablePreemptive"
+	// EnableQueueOrder: the order of queues.
+	EnableQueueOrder Switch = "enableQueueOrder"
+	// EnableClusterOrder: the order of clusters.
+	EnableClusterOrder Switch = "enableClusterOrder"
+	// EnablePredicate: the filters of nodes.
+	EnablePredicate Switch = "enablePredicate"
+	// EnableBestNode: the choice among the best nodes.
+	EnableBestNode Switch = "enableBestNode"
+	// EnableNodeOrder: the scores of nodes.
+	EnableNodeOrder Switch = "enableNodeOrder"
+	// EnableTargetJob: the choice of a job for which nodes are reserved.
+	EnableTargetJob Switch = "enableTargetJob"
+	// EnableReservedNodes: the choice of the nodes that are reserved.
+	EnableReservedNodes Switch = "enableReservedNodes"
+	// EnableJobEnqueued: both the vote on admission and the notice of it.
+	EnableJobEnqueued Switch = "enableJobEnqueued"
+	// EnableVictim: the choice of the victims of shuffle.
+	EnableVictim Switch = "enableVictim"
+	// EnableJobStarving: the vote on whether a job may have others evicted.
+	EnableJobStarving Switch = "enableJobStarving"
+	// EnableOverused: the vote on whether a queue has enough.
+	EnableOverused Switch = "enableOverused"
+	// EnableAllocatable: the vote on whether a queue may hold one more task.
+	EnableAllocatable Switch = "enableAllocatable"
+	// EnableHyperNodeOrder: the scores of HyperNodes.
+	EnableHyperNodeOrder Switch = "enableHyperNodeOrder"
+	// EnableSubJobReady: the vote on whether a subgroup may start.
+	EnableSubJobReady Switch = "enableSubJobReady"
+	// EnableSubJobPipelined: the vote on whether a subgroup keeps room that others have yet to leave.
+	EnableSubJobPipelined Switch = "enableSubJobPipelined"
+	// EnableSubJobOrder: the order of the subgroups of a job.
+	EnableSubJobOrder Switch = "enableSubJobOrder"
+	// EnableHyperNodeGradient: the choice of the HyperNodes that a job may use.
 	EnableHyperNodeGradient Switch = "enableHyperNodeGradient"
 )
 

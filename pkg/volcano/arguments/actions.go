@@ -15,20 +15,21 @@ import (
 // Action are the arguments of one action. A field that the action does not have is its default.
 type Action struct {
 	// PredicateErrorCache tells whether a node that failed one task of a role is passed over for the others; allocate,
-	// backfill, preempt and reclaim, default true.
+	// backfill, preempt and reclaim.
 	PredicateErrorCache bool
-	// TopologyAwarePreemption tells whether preempt dry-runs the removal of victims; default false.
+	// TopologyAwarePreemption tells whether preempt dry-runs the removal of victims.
 	TopologyAwarePreemption bool
-	// TopologyAwareWorkers is how many nodes that dry run looks at in parallel; at least 1, default 16.
+	// TopologyAwareWorkers is how many nodes that dry run looks at in parallel; at least 1.
 	TopologyAwareWorkers int
-	// MinCandidateNodesPercentage is the part of the nodes that the dry run looks at, in percent; default 10.
+	// MinCandidateNodesPercentage is the part of the nodes that the dry run looks at, in percent.
 	MinCandidateNodesPercentage int
-	// MinCandidateNodesAbsolute and MaxCandidateNodesAbsolute bound the number of nodes that the dry run looks at; at
-	// least 0 and 1, defaults 1 and 100.
-	MinCandidateNodesAbsolute, MaxCandidateNodesAbsolute int
-	// MaxDomains is how many HyperNodes gangpreempt and gangreclaim try; at least 1, default 8.
+	// MinCandidateNodesAbsolute is how many nodes that dry run looks at, at least; 0 or more.
+	MinCandidateNodesAbsolute int
+	// MaxCandidateNodesAbsolute is how many nodes it looks at, at most; 1 or more.
+	MaxCandidateNodesAbsolute int
+	// MaxDomains is how many HyperNodes gangpreempt and gangreclaim try; at least 1.
 	MaxDomains int
-	// AllowWholeBundle tells whether gangpreempt and gangreclaim may evict whole gangs; default true.
+	// AllowWholeBundle tells whether gangpreempt and gangreclaim may evict whole gangs.
 	AllowWholeBundle bool
 	// Moves bound what consolidate does.
 	Moves Moves
@@ -36,14 +37,14 @@ type Action struct {
 
 // Moves bound how pods are moved to other nodes.
 type Moves struct {
-	// MaxPods is how many pods one decision moves at most; from 1 to 100, default 16.
+	// MaxPods is how many pods one decision moves at most; from 1 to 100.
 	MaxPods int
-	// MaxPerHour is how many pods of the cluster are moved within an hour at most; from 0 to 10000, default 60.
+	// MaxPerHour is how many pods of the cluster are moved within an hour at most; from 0 to 10000.
 	MaxPerHour int
-	// Cooldown is how long no other pod of the same controller is moved after one was; from 0s to 720h, default 1h.
+	// Cooldown is how long no other pod of the same controller is moved after one was; from 0s to 720h.
 	Cooldown time.Duration
-	// MaxAge is how long a pod may have run that is moved; from 0s, which is however long, to 8760h, default 1h. A pod may lift it: see
-	// model.MovableAnnotation.
+	// MaxAge is how long a pod may have run that is moved; from 0s, which is however long, to 8760h. A pod may lift it by the
+	// annotation caldera.dev/movable.
 	MaxAge time.Duration
 }
 

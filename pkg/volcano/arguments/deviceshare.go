@@ -17,7 +17,7 @@ import (
 
 // DeviceShare are the arguments of the plugin deviceshare.
 type DeviceShare struct {
-	// Weight is that of the score; at least 0, default 0, which turns the score off.
+	// Weight is how much the score counts; at least 0, which turns it off.
 	Weight int64
 	// Args are without a mode if the plugin does nothing.
 	Args config.DeviceShareArgs

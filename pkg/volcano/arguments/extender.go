@@ -23,11 +23,22 @@ import (
 type Extender struct {
 	// Args are the URL, what holds for all calls, and the verbs about nodes.
 	Args config.ExtenderArgs
-	// The verbs about queues and jobs.
-	OnSessionOpenVerb, OnSessionCloseVerb string
-	PreemptableVerb, ReclaimableVerb      string
-	JobEnqueueableVerb, JobEnqueuedVerb   string
-	QueueOverusedVerb, JobReadyVerb       string
+	// OnSessionOpenVerb tells everything there is, every second.
+	OnSessionOpenVerb string
+	// OnSessionCloseVerb is asked a second later.
+	OnSessionCloseVerb string
+	// PreemptableVerb asks who may be evicted for a job of the same queue.
+	PreemptableVerb string
+	// ReclaimableVerb asks who may be evicted for a job of another queue.
+	ReclaimableVerb string
+	// JobEnqueueableVerb asks whether a job is let in.
+	JobEnqueueableVerb string
+	// JobEnqueuedVerb tells that a job was let in.
+	JobEnqueuedVerb string
+	// QueueOverusedVerb asks whether a queue has enough.
+	QueueOverusedVerb string
+	// JobReadyVerb asks whether a job may start.
+	JobReadyVerb string
 }
 
 // Votes reports whether any question about queues and jobs is asked.

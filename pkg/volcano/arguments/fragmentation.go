@@ -18,7 +18,7 @@ import (
 
 // Fragmentation are the arguments of the plugin fragmentation.
 type Fragmentation struct {
-	// Weight is that of the score; at least 0, default 10.
+	// Weight is how much the score counts; at least 0, which turns it off.
 	Weight int64
 	// Args are without cards, of which the plugin deviceshare tells.
 	Args config.FragmentationArgs

@@ -13,7 +13,7 @@ import (
 
 // NetworkTopology are the arguments of the plugin network-topology-aware.
 type NetworkTopology struct {
-	// Weight is that of the plugin's scores; at least 0, default 1; 0 turns them off.
+	// Weight is how much the scores of the plugin count; at least 0, which turns them off.
 	Weight int64
 	Args   config.NetworkTopologyArgs
 }

@@ -26,14 +26,14 @@ const heaviest = 1_000_000
 type Predicates struct {
 	// Filters are the filters that can be turned off, by their names in kube-scheduler, with whether they are on.
 	Filters map[string]bool
-	// VolumeBindingTimeout is how long volumes may take to be bound, in seconds; at least 0, default 600.
+	// VolumeBindingTimeout is how long volumes may take to be bound, in seconds; at least 0.
 	VolumeBindingTimeout int64
-	// VolumeBindingWeight is the weight of the score of volumes; at least 0, default 1.
+	// VolumeBindingWeight is the weight of the score of volumes; at least 0.
 	VolumeBindingWeight int64
-	// VolumeBindingShape scores the utilization of storage classes; nil is kube-scheduler's default.
+	// VolumeBindingShape scores the utilization of storage classes; without it as kube-scheduler does.
 	VolumeBindingShape []UtilizationPoint
 	// DevicesFilterTimeout is how long one node may take to be filtered for resource claims, in seconds; at least 0,
-	// default 10; 0 is for ever.
+	// which is for ever.
 	DevicesFilterTimeout int64
 }
 
@@ -112,7 +112,22 @@ func shape(v runtime.RawExtension) ([]UtilizationPoint, error) {
 
 // NodeOrder are the weights of the plugin nodeorder, each at least 0; 0 turns a score off.
 type NodeOrder struct {
-	LeastRequested, MostRequested, BalancedResource, NodeAffinity, ImageLocality, PodAffinity, TaintToleration, PodTopologySpread int64
+	// LeastRequested is the weight of nodes of which little is asked for.
+	LeastRequested int64
+	// MostRequested is the weight of nodes of which much is asked for.
+	MostRequested int64
+	// BalancedResource is the weight of nodes of which no resource is asked for much more than of others.
+	BalancedResource int64
+	// NodeAffinity is the weight of nodes that the pod would rather have.
+	NodeAffinity int64
+	// ImageLocality is the weight of nodes that have the images already.
+	ImageLocality int64
+	// PodAffinity is the weight of nodes with, or without, pods that the pod would rather be near to, or apart from.
+	PodAffinity int64
+	// TaintToleration is the weight of nodes without taints PreferNoSchedule that the pod does not tolerate.
+	TaintToleration int64
+	// PodTopologySpread is the weight of nodes in topology domains with few pods like it.
+	PodTopologySpread int64
 }
 
 // DecodeNodeOrder reads the arguments of the plugin nodeorder; path is that of the plugin's entry.
@@ -133,7 +148,7 @@ func DecodeNodeOrder(p *config.TierPlugin, path *field.Path) (NodeOrder, field.E
 
 // Binpack are the arguments of the plugin binpack.
 type Binpack struct {
-	// Weight is that of the plugin; at least 0, default 1; 0 turns it off.
+	// Weight is how much the score of the plugin counts; at least 0, which turns it off.
 	Weight int64
 	Args   config.BinpackArgs
 }

@@ -78,7 +78,7 @@ func None(p *config.TierPlugin, path *field.Path) field.ErrorList {
 
 // Overcommit are the arguments of the plugin overcommit.
 type Overcommit struct {
-	// Factor is by how much the jobs that are admitted may exceed the cluster; at least 1, default 1.2.
+	// Factor is by how much the jobs that are admitted may exceed the cluster; at least 1.
 	Factor float64
 }
 
@@ -103,11 +103,11 @@ const (
 
 // Proportion are the arguments of the plugin proportion.
 type Proportion struct {
-	// Total is what is divided among queues; default Usable.
+	// Total is what is divided among queues: what jobs can use (Usable), or what all nodes have (Allocatable).
 	Total Total
-	// UsageHalfLife is the time after which what a queue held counts half for its part; 0, the default: it does not count.
+	// UsageHalfLife is the time after which what a queue held counts half for its part, from 1m to 2160h; 0: it does not count. See docs/queues.md#what-was-held-lately.
 	UsageHalfLife time.Duration
-	// UsageWeight is how much it counts, 0 to 10; default 1.
+	// UsageWeight is how much it counts, 0 to 10.
 	UsageWeight float64
 }
 
@@ -145,7 +145,7 @@ func DecodeProportion(p *config.TierPlugin, path *field.Path) (Proportion, field
 
 // SLA are the arguments of the plugin sla.
 type SLA struct {
-	// WaitingTime is how long a job that does not say so itself may wait; 0 is for ever.
+	// WaitingTime is how long a job that does not say so itself may wait; more than 0, and without it for ever.
 	WaitingTime time.Duration
 }
 
@@ -158,15 +158,15 @@ func DecodeSLA(p *config.TierPlugin, path *field.Path) (SLA, field.ErrorList) {
 
 // Capacity are the arguments of the plugin capacity.
 type Capacity struct {
-	// AncestorReclaimLevel is how many ancestors of a queue are asked too when it reclaims; at least 0. Nil is 0, and that queues share what
-	// their siblings leave.
+	// AncestorReclaimLevel is how many ancestors of a queue are asked too when it reclaims; at least 0. Without it that is 0, and queues share
+	// what their siblings leave.
 	AncestorReclaimLevel *int
-	// DynamicResourceAllocation tells whether devices count; nil is the feature gate DynamicResourceAllocation.
+	// DynamicResourceAllocation tells whether devices count; without it the feature gate DynamicResourceAllocation does.
 	DynamicResourceAllocation *bool
-	// DRAConsumableCapacity tells whether shares of devices count; nil is the feature gate DRAConsumableCapacity.
+	// DRAConsumableCapacity tells whether shares of devices count; without it the feature gate DRAConsumableCapacity does.
 	DRAConsumableCapacity *bool
-	// UsageHalfLife is the time after which what a queue held counts half for its place among queues that hold their due; 0, the default: it
-	// does not count.
+	// UsageHalfLife is the time after which what a queue held counts half for its place among queues that hold their due, from 1m to 2160h;
+	// 0: it does not count. See docs/queues.md#what-was-held-lately.
 	UsageHalfLife time.Duration
 }
 
@@ -187,7 +187,7 @@ type TDM struct {
 	// RevocableZones are the times of day at which the nodes of a zone may be used, by the zone: the value of the node
 	// label volcano.sh/revocable-zone.
 	RevocableZones map[string]Window
-	// EvictPeriod is the time from one eviction to the next; at least 0, default 1m.
+	// EvictPeriod is the time from one eviction to the next; at least 0.
 	EvictPeriod time.Duration
 }
 

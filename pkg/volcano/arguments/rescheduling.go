@@ -21,7 +21,7 @@ const lowNodeUtilization = "lowNodeUtilization"
 
 // Rescheduling are the arguments of the plugin rescheduling.
 type Rescheduling struct {
-	// Interval is the time from one round of evictions to the next; at least 1s, default 5m.
+	// Interval is the time from one round of evictions to the next; at least 1s.
 	Interval time.Duration
 	// LowNodeUtilization is by what pods are moved from nodes that are used much to those that are used little.
 	LowNodeUtilization LowNodeUtilization

@@ -26,16 +26,15 @@ const (
 
 // Reservation are the arguments of the plugin reservation.
 type Reservation struct {
-	// After is how long nodes must have refused a job for room to be reserved for it; from 0s to 720h, default 30m.
+	// After is how long nodes must have refused a job for room to be reserved for it; from 0s to 720h.
 	After time.Duration
-	// Holders is for how many jobs room may be reserved at a time; from 1 to 16, default 1.
+	// Holders is for how many jobs room may be reserved at a time; from 1 to 16.
 	Holders int
-	// BackfillWithin is how long a job may run that uses reserved room while it is not known when that will be needed; from 0s to 24h,
-	// default 10m.
+	// BackfillWithin is how long a job may run that uses reserved room while it is not known when that will be needed; from 0s to 24h.
 	BackfillWithin time.Duration
-	// Trust is what is believed of how long pods run; default Enforced.
+	// Trust is what is believed of how long pods run: activeDeadlineSeconds (Enforced), or caldera.dev/expected-runtime, too (Declared).
 	Trust Trust
-	// GiveUpAfter is for how long room is reserved at most; from 0, which is for ever, to 720h, default 24h.
+	// GiveUpAfter is for how long room is reserved at most; from 0, which is for ever, to 720h.
 	GiveUpAfter time.Duration
 }
 

@@ -25,7 +25,7 @@ import (
 
 // Usage are the arguments of the plugin usage.
 type Usage struct {
-	// Weight is that of the plugin; at least 0, default 5; 0 turns the score off.
+	// Weight is how much the score counts; at least 0, which turns it off.
 	Weight int64
 	// Args are all but the source of metrics, which is not among the arguments.
 	Args config.UsageArgs

@@ -23,7 +23,7 @@ type ExtenderArgs struct {
 	// TLSConfig says how an https URL is spoken to. Without it the roots of the system are trusted, and no client certificate is shown.
 	// +optional
 	TLSConfig ExtenderTLSConfig `json:"tlsConfig,omitzero"`
-	// HTTPTimeout is how long a call may take; more than 0, default 1s.
+	// HTTPTimeout is how long a call may take; more than 0.
 	// +optional
 	HTTPTimeout *metav1.Duration `json:"httpTimeout,omitempty"`
 	// PredicateVerb asks whether a node takes a task.
@@ -44,8 +44,8 @@ type ExtenderArgs struct {
 	// ManagedResources limit the questions to tasks with a container that names one of them; none: all tasks.
 	// +optional
 	ManagedResources []string `json:"managedResources,omitempty"`
-	// MaxScore is the extender's score that counts as 100; those above it count the same, those below 0 as 0. At least 1,
-	// default 100. The weight of the plugin in the profile should be a hundredth of it.
+	// MaxScore is the extender's score that counts as 100; those above it count the same, those below 0 as 0. At least 1. The weight of
+	// the plugin in the profile should be a hundredth of it.
 	// +optional
 	MaxScore *int64 `json:"maxScore,omitempty"`
 }

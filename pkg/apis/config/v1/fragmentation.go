@@ -17,13 +17,13 @@ import (
 type FragmentationArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Resource is the name of whole GPUs among the resources of nodes; the default is nvidia.com/gpu.
+	// Resource is the name of whole GPUs among the resources of nodes.
 	// +optional
 	Resource string `json:"resource,omitempty"`
-	// ModelLabel is the label of nodes with the model of their GPUs; the default is nvidia.com/gpu.product.
+	// ModelLabel is the label of nodes with the model of their GPUs.
 	// +optional
 	ModelLabel string `json:"modelLabel,omitempty"`
-	// HalfLife is after how long a pod counts half; at least 1m, default 168h.
+	// HalfLife is after how long a pod counts half; at least 1m.
 	// +optional
 	HalfLife metav1.Duration `json:"halfLife,omitzero"`
 	// Cards are the arguments of the plugin DeviceShare, if the profile has it: its cards count in place of whole GPUs.

@@ -13,21 +13,19 @@ import (
 type NetworkTopologyArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Gangs keeps gangs inside of the HyperNodes that their spec.networkTopology allows; default true.
+	// Gangs keeps gangs inside of the HyperNodes that their spec.networkTopology allows.
 	// +optional
 	Gangs *bool `json:"gangs,omitempty"`
 	// Resources are how much resources count when HyperNodes are compared; at least 0. Resources without a weight do not count.
-	// The default is 1 for cpu and memory.
 	// +optional
 	Resources map[string]int64 `json:"resources,omitempty"`
-	// NormalPods has pods of jobs without a topology fill HyperNodes that are in use before others; default true.
+	// NormalPods has pods of jobs without a topology fill HyperNodes that are in use before others.
 	// +optional
 	NormalPods *bool `json:"normalPods,omitempty"`
-	// Fading is how much a tier counts for them, as a part of what the tier below it does; at least 0, default 0.8. 0: the lowest
-	// alone counts.
+	// Fading is how much a tier counts for them, as a part of what the tier below it does; at least 0. 0: the lowest alone counts.
 	// +optional
 	Fading *float64 `json:"fading,omitempty"`
-	// EvictingHyperNodes is in how many HyperNodes evictions for one job are tried; at least 1, default 8.
+	// EvictingHyperNodes is in how many HyperNodes evictions for one job are tried; at least 1.
 	// +optional
 	EvictingHyperNodes *int32 `json:"evictingHyperNodes,omitempty"`
 }

@@ -16,8 +16,7 @@ import (
 type BinpackArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Resources are the weights of resources; at least 0. Resources without one do not count. The default is 1 for cpu
-	// and memory.
+	// Resources are the weights of resources, from 0 to 1000000. Resources without one do not count.
 	// +optional
 	Resources map[string]int64 `json:"resources,omitempty"`
 }
@@ -35,14 +34,14 @@ func SetDefaults_BinpackArgs(args *BinpackArgs) { //nolint:revive // The default
 type ResourceStrategyFitArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// FitWeight is how much the allocation of resources counts; at least 0, default 10.
+	// FitWeight is how much the allocation of resources counts; at least 0.
 	// +optional
 	FitWeight *int64 `json:"fitWeight,omitempty"`
-	// ScarcityWeight is how much it counts that a node has no scarce resources; at least 0, default 0.
+	// ScarcityWeight is how much it counts that a node has no scarce resources; at least 0.
 	// +optional
 	ScarcityWeight int64 `json:"scarcityWeight,omitempty"`
-	// Resources are how nodes are scored by a resource. A name may end in "*"; the longest that matches counts. Resources
-	// that match none do not count. The default is LeastAllocated with weight 1 for cpu and memory.
+	// Resources are how nodes are scored by a resource. A name may end in "*"; the longest that matches counts. Resources that match
+	// none do not count.
 	// +optional
 	Resources map[string]ResourceStrategy `json:"resources,omitempty"`
 	// ScarceResources are the weights of resources whose nodes are left to those who ask for them; at least 0.
@@ -55,20 +54,20 @@ type ResourceStrategyFitArgs struct {
 
 // ResourceStrategy is how nodes are scored by one resource.
 type ResourceStrategy struct {
-	// Type is LeastAllocated or MostAllocated; the default is LeastAllocated.
+	// Type is which nodes score high: those where little of it is allocated, LeastAllocated, or much, MostAllocated.
 	// +optional
 	Type string `json:"type,omitempty"`
-	// Weight is how much the resource counts; at least 1, default 1.
+	// Weight is how much the resource counts; at least 1.
 	// +optional
 	Weight *int64 `json:"weight,omitempty"`
 }
 
 // Proportion is what stays free for one unit of a device.
 type Proportion struct {
-	// CPU is in cores; at least 0, default 1.
+	// CPU is how many cores; at least 0.
 	// +optional
 	CPU *float64 `json:"cpu,omitempty"`
-	// Memory is in gigabytes of 10^9 bytes; at least 0, default 1.
+	// Memory is how many gigabytes of 10^9 bytes; at least 0.
 	// +optional
 	Memory *float64 `json:"memory,omitempty"`
 }
@@ -108,15 +107,13 @@ func SetDefaults_ResourceStrategyFitArgs(args *ResourceStrategyFitArgs) { //noli
 type NodeGroupArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Strict keeps queues that do not name node groups off all nodes; else they may use those outside all groups. The
-	// default is true.
+	// Strict keeps queues that do not name node groups off all nodes; else they may use those outside all groups.
 	// +optional
 	Strict *bool `json:"strict,omitempty"`
-	// EnablePreferredOrder scores the preferred groups of a queue by their order; the default is false.
+	// EnablePreferredOrder scores the preferred groups of a queue by their order.
 	// +optional
 	EnablePreferredOrder bool `json:"enablePreferredOrder,omitempty"`
-	// EnableHierarchy gives queues without an affinity that of the nearest queue above them which has one; the default is
-	// false.
+	// EnableHierarchy gives queues without an affinity that of the nearest queue above them which has one.
 	// +optional
 	EnableHierarchy bool `json:"enableHierarchy,omitempty"`
 }

@@ -15,13 +15,11 @@ import (
 type BatchQueueArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Actions are what the scheduler does for a job, in this order: enqueue, allocate, backfill, preempt, reclaim,
-	// gangpreempt, gangreclaim, shuffle; each at most once, and allocate is one of them. Default: enqueue, allocate,
-	// backfill.
+	// Actions are what the scheduler does for a job, in this order: enqueue, allocate, backfill, preempt, reclaim, gangpreempt,
+	// gangreclaim, consolidate, shuffle; each at most once, and allocate is one of them.
 	// +optional
 	Actions []string `json:"actions,omitzero"`
-	// Tiers are asked in this order, and the plugins of a tier in theirs. A plugin is in one tier at most. Default:
-	// priority, gang, conformance; then overcommit, drf, predicates, proportion, nodeorder.
+	// Tiers are asked in this order, and the plugins of a tier in theirs. A plugin is in one tier at most.
 	// +optional
 	Tiers []Tier `json:"tiers,omitzero"`
 	// Configurations are the arguments of actions, at most one entry for an action.
@@ -31,27 +29,28 @@ type BatchQueueArgs struct {
 	// the plugin Usage has it in its own arguments.
 	// +optional
 	Metrics map[string]string `json:"metrics,omitempty"`
-	// AdmissionTimeout is how long an Inqueue PodGroup may be without pods before it gives its admission back; 0s is for
-	// ever, else at least 1s; default 10m.
+	// AdmissionTimeout is how long an Inqueue PodGroup may be without pods before it gives its admission back; 0s is for ever, else at
+	// least 1s.
 	// +optional
 	AdmissionTimeout *metav1.Duration `json:"admissionTimeout,omitempty"`
-	// StalledAfter is how long nodes must have refused an Inqueue job, or pods of its minimum be missing, for others that fit to be let in on
-	// what it was promised; a job that has failed need not be refused. 0s is for ever, and then failures do not count either; else at least 1s; default 10s.
+	// StalledAfter is how long nodes must have refused an Inqueue job, or pods of its minimum be missing, for others that fit to be let
+	// in on what it was promised; a job that has failed need not be refused. 0s is for ever, and then failures do not count either; else
+	// at least 1s.
 	// +optional
 	StalledAfter *metav1.Duration `json:"stalledAfter,omitempty"`
-	// PromiseGrace is how long a job that was let in has a claim to room for its minimum before its pods exist: tasks beyond the minimums of
-	// others, and jobs of its queue that come after it, leave it. From 0s, which is not at all, to 10m; default 2s.
+	// PromiseGrace is how long a job that was let in has a claim to room for its minimum before its pods exist: tasks beyond the
+	// minimums of others, and jobs of its queue that come after it, leave it. From 0s, which is not at all, to 10m.
 	// +optional
 	PromiseGrace *metav1.Duration `json:"promiseGrace,omitempty"`
 	// HalfTimeout is how long a gang that was never whole may hold nodes for too few of its members before these are evicted; 0s is for
-	// ever, else at least 1s; default 1m.
+	// ever, else at least 1s.
 	// +optional
 	HalfTimeout *metav1.Duration `json:"halfTimeout,omitempty"`
 	// BrokenTimeout is how long a gang that was whole and lost members may hold nodes for too few of them before its minimum protects it
-	// from evictions no more; 0s is for ever, else at least 1s; default 5m.
+	// from evictions no more; 0s is for ever, else at least 1s.
 	// +optional
 	BrokenTimeout *metav1.Duration `json:"brokenTimeout,omitempty"`
-	// ReleaseLost has such a gang evicted after BrokenTimeout even if nobody needs the room; default false.
+	// ReleaseLost has such a gang evicted after BrokenTimeout even if nobody needs the room.
 	// +optional
 	ReleaseLost bool `json:"releaseLost,omitempty"`
 }
@@ -67,6 +66,7 @@ type ActionConfiguration struct {
 
 // Tier is a set of plugins that decide together.
 type Tier struct {
+	// Plugins are entries with a name, switches and arguments, each as in a volcano-scheduler.conf: docs/reference/volcano-arguments.md.
 	Plugins []TierPlugin `json:"plugins,omitzero"`
 }
 

@@ -17,13 +17,13 @@ import (
 type UsageArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// CPUWeight is how much the load of the cores counts; at least 0, default 1.
+	// CPUWeight is how much the load of the cores counts; at least 0.
 	// +optional
 	CPUWeight *int64 `json:"cpuWeight,omitempty"`
-	// MemoryWeight is how much the load of the memory counts; at least 0, default 1.
+	// MemoryWeight is how much the load of the memory counts; at least 0.
 	// +optional
 	MemoryWeight *int64 `json:"memoryWeight,omitempty"`
-	// CPUThreshold is the load above which a node takes no more pods; 0 to 100 percent, default 80.
+	// CPUThreshold is the load above which a node takes no more pods; 0 to 100 percent.
 	// +optional
 	CPUThreshold *float64 `json:"cpuThreshold,omitempty"`
 	// MemoryThreshold is the same for memory.
@@ -38,43 +38,41 @@ type UsageArgs struct {
 
 // UsageEstimator estimates what a pod will use, from what it requests and is limited to.
 type UsageEstimator struct {
-	// RequestRatio is the part of its request that a pod uses; 0 to 1, default 0.7.
+	// RequestRatio is the part of its request that a pod uses; 0 to 1.
 	// +optional
 	RequestRatio *float64 `json:"requestRatio,omitempty"`
-	// BurstRatio is the part of what lies between its request and its limit that a pod uses; 0 to 1, default 0.
+	// BurstRatio is the part of what lies between its request and its limit that a pod uses; 0 to 1.
 	// +optional
 	BurstRatio float64 `json:"burstRatio,omitempty"`
-	// RiskThreshold is the load of a node, as a fraction from 0 to 1, from which on estimates are multiplied by
-	// RiskFactor; default 0.6.
+	// RiskThreshold is the load of a node, as a fraction from 0 to 1, from which on estimates are multiplied by RiskFactor.
 	// +optional
 	RiskThreshold *float64 `json:"riskThreshold,omitempty"`
-	// RiskFactor is at least 1, default 1.2.
+	// RiskFactor is by how much estimates are multiplied then; at least 1.
 	// +optional
 	RiskFactor *float64 `json:"riskFactor,omitempty"`
-	// BestEffort is what a pod without requests uses; default 250m of cpu and 200Mi of memory.
+	// BestEffort is what a pod without requests uses.
 	// +optional
 	BestEffort corev1.ResourceList `json:"bestEffort,omitempty"`
 }
 
 // UsageMetrics is a source of the loads of nodes.
 type UsageMetrics struct {
-	// Type is prometheus, prometheus_adaptor (the custom metrics API) or elasticsearch.
+	// Type is the kind of source: prometheus, prometheus_adaptor (the custom metrics API) or elasticsearch.
 	Type string `json:"type"`
 	// Address is the URL of Prometheus or Elasticsearch.
 	// +optional
 	Address string `json:"address,omitempty"`
-	// Interval is the time from one round of asking to the next. Pods that run for a shorter time are taken to be not
-	// measured yet; at least 1s, less than 5m, default 30s.
+	// Interval is the time from one round of asking to the next. Pods that run for a shorter time are taken to be not measured yet; at
+	// least 1s, less than 5m.
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
-	// Timeout is how long a round may take; more than 0, default 60s.
+	// Timeout is how long a round may take; more than 0.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// InsecureSkipVerify accepts any certificate of the source.
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
-	// NodeLabel is the label of Prometheus's series that holds the name of the node, or one of its addresses; default
-	// instance.
+	// NodeLabel is the label of Prometheus's series that holds the name of the node, or one of its addresses.
 	// +optional
 	NodeLabel string `json:"nodeLabel,omitempty"`
 	// Elasticsearch is how Metricbeat's documents are found.
@@ -84,16 +82,16 @@ type UsageMetrics struct {
 
 // ElasticsearchMetrics is how documents about nodes are found.
 type ElasticsearchMetrics struct {
-	// Index is the name of the index or a pattern; default metricbeat-*.
+	// Index is the name of the index or a pattern.
 	// +optional
 	Index string `json:"index,omitempty"`
-	// HostnameField is the field that holds the name of the node; default host.hostname.
+	// HostnameField is the field that holds the name of the node.
 	// +optional
 	HostnameField string `json:"hostnameField,omitempty"`
 	// Username is for basic authentication; none if it is empty.
 	// +optional
 	Username string `json:"username,omitempty"`
-	// Password goes with Username.
+	// Password goes with the user name.
 	// +optional
 	Password string `json:"password,omitempty"`
 }
