@@ -87,6 +87,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// Policies are those that tiers may name besides the built-in ones, by their names there.
 	Policies map[string]PolicyFactory
+	// Leads reports whether this scheduler may still have pods evicted, which it may not once its lease has run out; nil: it always may.
+	Leads func() bool
 	// AllAtHand: the informers know of an object before anybody can name it, as they do of objects in memory.
 	AllAtHand bool
 	// FlushedStatus leaves it to the caller to have the writer write, by its Flush.
@@ -221,7 +223,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	c.profiles.warnOfPreemption(logger)
 	c.Evictions = reserve.New(reserve.Config{
 		State: c.State, Writer: writer, Profile: handle, Clock: c.options.Clock, Args: c.setup.evictions(),
-		Queue: func(pods []*corev1.Pod) { c.queueing.Admit(logger, pods) },
+		Queue: func(pods []*corev1.Pod) { c.queueing.Admit(logger, pods) }, Leads: c.options.Leads,
 	})
 	c.coolDown(rules)
 	releaser := &release.Releaser{State: c.State, Writer: writer, Keeper: c.Evictions, Evicts: c.Rules.Evicts}
