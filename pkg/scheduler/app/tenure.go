@@ -27,7 +27,8 @@ var errLeaseOver = errors.New("the lease of this scheduler has run out, and anot
 // renew the lease, 10 s later by default.
 //
 // Here it does nothing once its lease has run out by its own clock, and ends as soon as it sees that somebody else leads. The time counts from
-// before a renewal is asked for, and the next leader waits from when it saw that renewal, so that the two do not overlap. What a request takes on its way does not count.
+// before a renewal is asked for, and the next leader waits from when it saw that renewal, so that the two do not overlap. A request that has been sent cannot be taken back; it is
+// done long before the next leader begins.
 type tenure struct {
 	clock clock.PassiveClock
 	// lost is called when somebody else leads. It ends the process.
@@ -58,16 +59,6 @@ func (t *tenure) holds() bool {
 	now := t.clock.Now()
 	// The monotonic clock stands still while a machine sleeps, and the other one does not.
 	return max(now.Sub(t.renewed), now.Round(0).Sub(t.renewed.Round(0))) < t.lease
-}
-
-// bound gives a context the end of the tenure, for requests that wait before they are sent.
-func (t *tenure) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.lease == 0 {
-		return ctx, func() {}
-	}
-	return context.WithDeadline(ctx, t.renewed.Add(t.lease))
 }
 
 // follow has the tenure go by an election. It must be called before the scheduler runs.
@@ -140,6 +131,24 @@ func (l followedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 	return err
 }
 
+// tenureContext has an error as soon as the tenure is over. Clients look for one when a request has waited for its turn, just before it is sent. A deadline would
+// not do: its timer and that of the wait go off together when a process wakes up.
+type tenureContext struct {
+	context.Context
+	tenure *tenure
+}
+
+// Err implements context.Context.
+func (c tenureContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if !c.tenure.holds() {
+		return errLeaseOver
+	}
+	return nil
+}
+
 // fenced is a profile that acts only while the tenure lasts.
 type fenced struct {
 	framework.Framework
@@ -151,9 +160,7 @@ func (f fenced) RunBindPlugins(ctx context.Context, state fwk.CycleState, pod *c
 	if !f.tenure.holds() {
 		return fwk.AsStatus(errLeaseOver)
 	}
-	ctx, cancel := f.tenure.bound(ctx)
-	defer cancel()
-	return f.Framework.RunBindPlugins(ctx, state, pod, node)
+	return f.Framework.RunBindPlugins(tenureContext{ctx, f.tenure}, state, pod, node)
 }
 
 // RunPostFilterPlugins implements framework.Framework.
