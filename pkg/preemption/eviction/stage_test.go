@@ -36,7 +36,7 @@ import (
 // stage is an API server, a ledger and an executor. It lives in a synctest bubble, where time passes when all wait.
 type stage struct {
 	// deposed: the lease has run out.
-	deposed atomic.Bool
+	deposed  atomic.Bool
 	t        *testing.T
 	api      *memory.API
 	kube     kubernetes.Interface

@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"time"
 
@@ -131,8 +132,34 @@ func (l followedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 	return err
 }
 
-// tenureContext has an error as soon as the tenure is over. Clients look for one when a request has waited for its turn, just before it is sent. A deadline would
-// not do: its timer and that of the wait go off together when a process wakes up.
+// dial connects to an API server for requests that may be sent only while the tenure lasts.
+func (t *tenure) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	// As client-go connects.
+	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return fencedConn{conn, t}, nil
+}
+
+// fencedConn is a connection on which nothing is sent after the tenure. It looks at the last moment: what is about to be sent when a process begins to stand still
+// is sent when it wakes up otherwise.
+type fencedConn struct {
+	net.Conn
+	tenure *tenure
+}
+
+// Write implements net.Conn.
+func (c fencedConn) Write(b []byte) (int, error) {
+	if !c.tenure.holds() {
+		return 0, errors.Join(errLeaseOver, c.Close())
+	}
+	return c.Conn.Write(b)
+}
+
+// tenureContext has an error as soon as the tenure is over. Clients look for one when a request has waited for its turn. A deadline would
+// not do: its timer and that of the wait go off together when a process wakes up. Binds of ordinary pods go by this alone.
 type tenureContext struct {
 	context.Context
 	tenure *tenure

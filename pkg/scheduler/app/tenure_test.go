@@ -6,6 +6,8 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +47,9 @@ func (l *lease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte
 	return &record, []byte(record.HolderIdentity + record.RenewTime.String()), nil
 }
 
-func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error { return l.Update(ctx, r) }
+func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, r)
+}
 
 func (l *lease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
 	time.Sleep(l.takes)
@@ -194,4 +198,34 @@ func TestAfterTheTenureNobodyIsBoundOrEvicted(t *testing.T) {
 			t.Errorf("%d binds and %d searches came through, want 3 of each", inner.binds, inner.searches)
 		}
 	})
+}
+
+// TestNothingIsSentAfterTheTenure: on a connection for binds. What is received still is.
+func TestNothingIsSentAfterTheTenure(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // nobody else listens on it
+	tenure := newTenure()
+	tenure.follow(&leaderelection.LeaderElectionConfig{LeaseDuration: time.Hour, Lock: &lease{}})
+	tenure.wrote("us", time.Now())
+	conn, err := tenure.dial(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("bind")); err != nil {
+		t.Fatal(err)
+	}
+	tenure.wrote("us", time.Now().Add(-time.Hour))
+	if _, err := conn.Write([]byte("more")); !errors.Is(err, errLeaseOver) {
+		t.Errorf("the error is %v, want %v", err, errLeaseOver)
+	}
+	if got, err := io.ReadAll(server); err != nil || string(got) != "bind" {
+		t.Errorf("the server got %q (%v), want %q and the end", got, err, "bind")
+	}
 }
