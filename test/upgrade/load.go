@@ -30,8 +30,6 @@ const (
 	tick = 50 * time.Millisecond
 	// requests is how many requests the load makes at a time.
 	requests = 8
-	// wave is how long each queue in turn asks for more than there is, while the other one asks for little.
-	wave = 11 * time.Second
 	// runFor and terminateAfter are annotations by which the simulated kubelets end pods.
 	runFor         = "localcluster.caldera.dev/run-for"
 	terminateAfter = "localcluster.caldera.dev/terminate-after"
@@ -46,7 +44,6 @@ type load struct {
 	kube   kubernetes.Interface
 	groups volcanoclient.Interface
 	cores  int
-	begun  time.Time
 
 	calls   chan func(context.Context)
 	workers sync.WaitGroup
@@ -56,6 +53,8 @@ type load struct {
 	random *rand.Rand
 	gangs  map[string]*gang
 	number int
+	// high is the queue that asks for more than there is. The other one asks for little.
+	high int
 	// over: no more gangs come.
 	over bool
 }
@@ -72,7 +71,7 @@ type gang struct {
 
 func newLoad(ctx context.Context, s *stage) *load {
 	l := &load{
-		judge: s.judge, kube: s.kube, groups: s.groups, cores: s.Nodes * nodeCores, begun: time.Now(),
+		judge: s.judge, kube: s.kube, groups: s.groups, cores: s.Nodes * nodeCores,
 		calls: make(chan func(context.Context), 1<<14), random: rand.New(rand.NewPCG(s.Seed, 0)), gangs: map[string]*gang{},
 	}
 	for range requests {
@@ -94,7 +93,7 @@ func (l *load) run(ctx context.Context) {
 		case <-ctx.Done():
 		case now := <-ticker.C:
 			l.judge.tick(now)
-			l.step(now)
+			l.step()
 		}
 	}
 	close(l.calls)
@@ -125,13 +124,15 @@ func (l *load) call(request func(context.Context) error) {
 	}
 }
 
-// step looks after the gangs that there are, and has others come.
-func (l *load) step(now time.Time) {
+// step looks after the gangs that there are, and has others come. A queue asks for all that there is until it has borrowed most of it, and then the other one does, which
+// has to take it back.
+func (l *load) step() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	asked := map[string]int{}
+	asked, held := map[string]int{}, map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(l.gangs)) {
 		g := l.gangs[name]
+		held[g.queue] += g.holds()
 		if missing := l.look(g); missing >= 0 {
 			asked[g.queue] += missing
 		}
@@ -139,19 +140,29 @@ func (l *load) step(now time.Time) {
 	if l.over {
 		return
 	}
+	if held[queues[l.high]] > l.cores*2/3 {
+		l.high = (l.high + 1) % len(queues)
+	}
 	for i, queue := range queues {
-		if asked[queue] < wanted(i, now.Sub(l.begun), l.cores) {
+		wanted := l.cores / 10
+		if i == l.high {
+			wanted = l.cores * 9 / 8
+		}
+		if asked[queue] < wanted {
 			l.begin(queue)
 		}
 	}
 }
 
-// wanted is how many cores a queue is to ask for: in turn somewhat more than there are, and few of them, so that it lends what it takes back later.
-func wanted(queue int, since time.Duration, cores int) int {
-	if int(since/wave)%len(queues) == queue {
-		return cores * 9 / 8
+// holds is how many cores a gang has.
+func (g *gang) holds() int {
+	n := 0
+	for _, p := range g.pods {
+		if p != nil && p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			n++
+		}
 	}
-	return cores / 10
+	return n
 }
 
 // look creates what a gang lacks of its pods, and deletes it once all have succeeded. It returns how many have not, less than 0 if it is done.

@@ -66,7 +66,7 @@ func bind(flags *pflag.FlagSet, o *options) {
 	flags.StringSliceVar(&o.Ways, "ways", wayNames(), "how the leader is made to end, in turn")
 	flags.StringVar(&o.From, "from", "", "commit, branch or tag that is upgraded from (default: the last release; while there is none, "+beforeReleases+")")
 	flags.IntVar(&o.Nodes, "nodes", 16, fmt.Sprintf("nodes of %d cores", nodeCores))
-	flags.DurationVar(&o.Lease, "lease", 3*time.Second, "lease of the leader, in whole seconds")
+	flags.DurationVar(&o.Lease, "lease", 5*time.Second, "lease of the leader, in whole seconds")
 	flags.DurationVar(&o.Between, "between", 2*time.Second, "how long each leader leads before it may be made to end")
 	flags.IntVar(&o.Rate, "rate", 200, "requests a second that a scheduler may send, so that its lead can end between two binds")
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the gangs; latencies are not the same from run to run")

@@ -85,7 +85,7 @@ func (s *stage) start(ctx context.Context, v *version) (*scheduler, error) {
 	}
 	o.Kubeconfig, o.Port, o.QPS, o.Burst = s.kubeconfig, port, s.Rate, 1
 	o.Args = append(o.Args,
-		"--leader-elect-lease-duration="+s.Lease.String(), "--leader-elect-renew-deadline="+(s.Lease*2/3).String(), "--leader-elect-retry-period=200ms",
+		"--leader-elect-lease-duration="+s.Lease.String(), "--leader-elect-renew-deadline="+(s.Lease*4/5).String(), "--leader-elect-retry-period=200ms",
 		fmt.Sprintf("--v=%d", s.verbosity))
 	process, err := schedulerprocess.Start(o)
 	if err != nil {

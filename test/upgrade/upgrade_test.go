@@ -35,7 +35,7 @@ func TestAFewSwitches(t *testing.T) {
 	}
 	o := options{
 		// Whoever leads second, fourth and so on is the new version, which is frozen; the earlier one is stopped and killed.
-		Switches: 4, Ways: []string{"stop", "freeze", "kill", "stop"}, Nodes: 10, Lease: 3 * time.Second, Between: 2 * time.Second, Rate: 200, Seed: 1,
+		Switches: 4, Ways: []string{"stop", "freeze", "kill", "stop"}, Nodes: 10, Lease: 5 * time.Second, Between: 2 * time.Second, Rate: 200, Seed: 1,
 		logs: t.TempDir(), verbosity: 2, out: "text",
 	}
 	if err := o.check(); err != nil {
