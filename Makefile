@@ -167,6 +167,10 @@ chaos: $(BIN)/localcluster $(BIN)/kube-scheduler ## Do harm between the binds of
 standby: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let jobs come and go beside a scheduler that waits to lead, and judge what it keeps of them; STANDBY="--jobs 1000000 --plot FILE" sets flags
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/standby $(STANDBY)
 
+.PHONY: upgrade
+upgrade: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let an earlier version and this one take the lead from each other under load, and judge it; UPGRADE="--switches 20 --from v0.1.0" sets flags
+	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) go run ./test/upgrade $(UPGRADE)
+
 ##@ Check
 
 .PHONY: lint

@@ -22,6 +22,22 @@ import (
 
 // Install creates the objects of YAML files, in their order. None of them may exist.
 func (c *Cluster) Install(ctx context.Context, files fs.FS, names ...string) error {
+	return c.eachObject(files, names, "creating", func(client dynamic.ResourceInterface, object *unstructured.Unstructured) error {
+		_, err := client.Create(ctx, object, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// Apply has the objects of YAML files be as they are there, in their order, as kubectl apply --server-side --force-conflicts does under the name of a manager.
+func (c *Cluster) Apply(ctx context.Context, manager string, files fs.FS, names ...string) error {
+	return c.eachObject(files, names, "applying", func(client dynamic.ResourceInterface, object *unstructured.Unstructured) error {
+		_, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+		return err
+	})
+}
+
+// eachObject calls do for each object of YAML files, with a client for its kind.
+func (c *Cluster) eachObject(files fs.FS, names []string, doing string, do func(dynamic.ResourceInterface, *unstructured.Unstructured) error) error {
 	finder, err := discovery.NewDiscoveryClientForConfig(c.RESTConfig())
 	if err != nil {
 		return fmt.Errorf("building a client: %w", err)
@@ -31,22 +47,21 @@ func (c *Cluster) Install(ctx context.Context, files fs.FS, names ...string) err
 		return fmt.Errorf("building a client: %w", err)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))
-	create := func(object *unstructured.Unstructured) error {
-		kind := object.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			return err
-		}
-		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
-		return err
-	}
 	for _, name := range names {
 		data, err := fs.ReadFile(files, name)
 		if err != nil {
 			return err
 		}
-		if err := each(data, create); err != nil {
-			return fmt.Errorf("creating the objects of %s: %w", name, err)
+		err = each(data, func(object *unstructured.Unstructured) error {
+			kind := object.GroupVersionKind()
+			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if err != nil {
+				return err
+			}
+			return do(client.Resource(mapping.Resource).Namespace(object.GetNamespace()), object)
+		})
+		if err != nil {
+			return fmt.Errorf("%s the objects of %s: %w", doing, name, err)
 		}
 	}
 	return nil

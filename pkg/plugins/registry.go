@@ -64,7 +64,7 @@ var table = []struct {
 
 func forGang(c *core.Core) gang.Parts {
 	return gang.Parts{
-		State: c.State, Clock: c.Clock(), Rules: c.Rules, Lag: c.Lag, Attach: c.Attach,
+		State: c.State, Clock: c.Clock(), Rules: c.Rules, Lag: c.Lag, Attach: c.Attach, Binding: c.Binding,
 		Turns:    func() *dispatch.Dispatcher { return c.Dispatcher },
 		Keeper:   func() *reserve.Keeper { return c.Evictions },
 		Suppress: c.Events.Suppress,

@@ -160,6 +160,19 @@ func (p *Process) Kill() error {
 	return nil
 }
 
+// Freeze has the scheduler stand still, as a machine that is short of everything would: its connections stay open, and its leases run out.
+func (p *Process) Freeze() error { return p.signal(syscall.SIGSTOP) }
+
+// Thaw has it go on after a Freeze.
+func (p *Process) Thaw() error { return p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s os.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("sending %s to the scheduler: %w", s, err)
+	}
+	return nil
+}
+
 // Stop ends the scheduler and returns what it consumed.
 func (p *Process) Stop() (Usage, error) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {

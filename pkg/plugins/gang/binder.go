@@ -20,6 +20,15 @@ import (
 // looks are when it is looked what became of a bind without an answer: at once, and three times more within two seconds.
 var looks = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 4}
 
+// bindingHandle is a handle for the binder, with the client by which pods are bound.
+type bindingHandle struct {
+	fwk.Handle
+	client kubernetes.Interface
+}
+
+// ClientSet implements fwk.Handle.
+func (h bindingHandle) ClientSet() kubernetes.Interface { return h.client }
+
 // surely is a binder that finds out whether a bind has succeeded when the answer to it was lost. Upstream takes such a pod for one without a
 // node until the news of its bind comes, and may give its room to another one meanwhile.
 type surely struct {

@@ -69,7 +69,11 @@ func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plu
 			return nil, fmt.Errorf("want the handle to be a framework.Framework, got %T", handle)
 		}
 		parts.Attach(f)
-		binder, err := defaultbinder.New(ctx, nil, handle)
+		client, err := parts.Binding(f)
+		if err != nil {
+			return nil, fmt.Errorf("building the client for binds: %w", err)
+		}
+		binder, err := defaultbinder.New(ctx, nil, bindingHandle{handle, client})
 		if err != nil {
 			return nil, fmt.Errorf("building the binder: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 
@@ -27,6 +28,8 @@ type Parts struct {
 	Lag   *lag.Lag
 	// Attach makes the pods of a profile batch pods.
 	Attach func(framework.Framework)
+	// Binding is the client by which pods of a profile are bound.
+	Binding func(framework.Framework) (kubernetes.Interface, error)
 	// Turns gives turns, and Keeper keeps the room that evictions make. Both are there once the scheduler has started.
 	Turns  func() *dispatch.Dispatcher
 	Keeper func() *reserve.Keeper

@@ -36,6 +36,8 @@ type Config struct {
 	Concurrency int
 	// VictimTimeout is how long beyond its grace period a victim is waited for.
 	VictimTimeout time.Duration
+	// Leads reports whether anybody may be evicted now. While nobody may, requests count as not answered; nil: always.
+	Leads func() bool
 	// Stays is told of victims that are not evicted after all: each that is refused, and with it those that nobody will be
 	// asked about any more because of that. It is told before Refused is; nil: nobody is.
 	Stays func(victims []*Victim)

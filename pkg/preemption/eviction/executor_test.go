@@ -108,6 +108,22 @@ func TestWhoIsEvictedForNobodyIsRefusedAlone(t *testing.T) {
 	})
 }
 
+// TestWhoDoesNotLeadAsksForNobody: what was decided before the lease ran out is carried out only if it is held again soon.
+func TestWhoDoesNotLeadAsksForNobody(t *testing.T) {
+	play(t, 1, func(s *stage) {
+		list := victims("a-0", "a")
+		s.add(list...)
+		s.deposed.Store(true)
+		id := s.execute(list...)
+		time.Sleep(time.Second)
+		s.wantAsked()
+		s.deposed.Store(false)
+		s.rest()
+		s.wantAsked("a-0")
+		s.want(id, "Pending: a-0=Leaving")
+	})
+}
+
 func TestVictimsWithBudgetsGoFirst(t *testing.T) {
 	play(t, 4, func(s *stage) {
 		list := append(victims("a-0,a-1", "a"), victims("c-0", "c")...)

@@ -20,6 +20,9 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
 
+// errLeaseOver is why nobody is asked.
+var errLeaseOver = errors.New("the lease of this scheduler has run out, and another one may lead")
+
 // patience bounds one request to the API server.
 const patience = 30 * time.Second
 
@@ -94,6 +97,9 @@ const (
 
 // evict asks for the eviction of a pod, with its own grace period.
 func (x *Executor) evict(ctx context.Context, pod *corev1.Pod) (answer, error) {
+	if x.c.Leads != nil && !x.c.Leads() {
+		return unanswered, errLeaseOver
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := x.once(ctx, &policyv1.Eviction{

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,8 @@ import (
 
 // stage is an API server, a ledger and an executor. It lives in a synctest bubble, where time passes when all wait.
 type stage struct {
+	// deposed: the lease has run out.
+	deposed  atomic.Bool
 	t        *testing.T
 	api      *memory.API
 	kube     kubernetes.Interface
@@ -82,7 +85,7 @@ func onStage(t *testing.T, now clock.WithTicker, concurrency int, story func(*st
 	check(t, err)
 	s.executor = eviction.NewExecutor(eviction.Config{
 		Ledger: s.ledger, Client: client, Writer: writer, Clock: now, Concurrency: concurrency, VictimTimeout: time.Minute,
-		Refused: s.refusal, Stays: s.stay,
+		Refused: s.refusal, Stays: s.stay, Leads: func() bool { return !s.deposed.Load() },
 	})
 	ctx, end := context.WithCancel(t.Context())
 	s.end = end

@@ -45,6 +45,8 @@ type Config struct {
 	Clock clock.WithTicker
 	// Args say how evictions are carried out.
 	Args *config.ReclaimArgs
+	// Leads is the Executor's.
+	Leads func() bool
 }
 
 // Keeper has decisions to evict carried out and keeps the victims' room for the job that they are evicted for.
@@ -73,7 +75,7 @@ func New(c Config) *Keeper {
 	k.Executor = eviction.NewExecutor(eviction.Config{
 		Ledger: k.Ledger, Client: c.Profile.ClientSet(), Writer: c.Writer, Clock: c.Clock,
 		Concurrency: int(c.Args.EvictionConcurrency), VictimTimeout: k.timeout,
-		Stays:   k.spare,
+		Leads: c.Leads, Stays: k.spare,
 		Refused: func(d *eviction.Decision, _ *eviction.Victim, _ error) { k.Abandon(d.Beneficiary) },
 	})
 	k.Holds.k = k

@@ -132,7 +132,8 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 	defer done()
 	tuneGC()
 	ctx := server.SetupSignalContext()
-	shared := core.New(core.Options{Policies: outside.Policies})
+	tenure := newTenure()
+	shared := core.New(core.Options{Policies: outside.Policies, Leads: tenure.holds, Dial: tenure.dial})
 	factories, err := outside.All(shared)
 	if err != nil {
 		return err
@@ -159,6 +160,10 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 	}
 	if err := eventsBehindBinds(ctx, cc.KubeConfig, shared, sched); err != nil {
 		return err
+	}
+	if cc.LeaderElection != nil {
+		tenure.follow(cc.LeaderElection)
+		tenure.fence(sched)
 	}
 	if !cc.ComponentConfig.DelayCacheUntilActive {
 		nodesFirst(ctx, cc.InformerFactory.Core().V1().Nodes().Informer())

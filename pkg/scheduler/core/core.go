@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -87,6 +89,10 @@ type Options struct {
 	Clock clock.WithTicker
 	// Policies are those that tiers may name besides the built-in ones, by their names there.
 	Policies map[string]PolicyFactory
+	// Leads reports whether this scheduler may still have pods evicted, which it may not once its lease has run out; nil: it always may.
+	Leads func() bool
+	// Dial connects to the API server for binds, which then have connections of their own; nil: they go over those of the scheduler's client.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// AllAtHand: the informers know of an object before anybody can name it, as they do of objects in memory.
 	AllAtHand bool
 	// FlushedStatus leaves it to the caller to have the writer write, by its Flush.
@@ -176,6 +182,18 @@ func (c *Core) QueueBy(q Queueing) { c.queueing = q }
 // First has something done once the scheduler leads, before it decides anything. It must be called before the scheduler runs.
 func (c *Core) First(do func(context.Context)) { c.first = do }
 
+// Binding is the client by which pods of a profile are bound.
+func (c *Core) Binding(handle framework.Framework) (kubernetes.Interface, error) {
+	if c.options.Dial == nil {
+		return handle.ClientSet(), nil
+	}
+	config := rest.CopyConfig(handle.KubeConfig())
+	config.Dial = c.options.Dial
+	// The limit is that of all requests together.
+	config.RateLimiter = handle.ClientSet().CoreV1().RESTClient().GetRateLimiter()
+	return kubernetes.NewForConfig(config)
+}
+
 // Pods lists the pods that the scheduler's informer has. It must not be called before Start.
 func (c *Core) Pods() corelisters.PodLister {
 	return c.handle.SharedInformerFactory().Core().V1().Pods().Lister()
@@ -221,7 +239,7 @@ func (c *Core) build(ctx context.Context, handle framework.Framework) error {
 	c.profiles.warnOfPreemption(logger)
 	c.Evictions = reserve.New(reserve.Config{
 		State: c.State, Writer: writer, Profile: handle, Clock: c.options.Clock, Args: c.setup.evictions(),
-		Queue: func(pods []*corev1.Pod) { c.queueing.Admit(logger, pods) },
+		Queue: func(pods []*corev1.Pod) { c.queueing.Admit(logger, pods) }, Leads: c.options.Leads,
 	})
 	c.coolDown(rules)
 	releaser := &release.Releaser{State: c.State, Writer: writer, Keeper: c.Evictions, Evicts: c.Rules.Evicts}

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -237,6 +238,8 @@ func TestEveryMethodOfWhatIsWrappedIsDecidedOn(t *testing.T) {
 		{"prequeue", "prequeue", reflect.TypeFor[queue.SchedulingQueue]()},
 		{switchFiles, "ReloadableFramework", reflect.TypeFor[framework.Framework]()},
 		{"../app", "recording", reflect.TypeFor[framework.Framework]()},
+		{"../app", "fenced", reflect.TypeFor[framework.Framework]()},
+		{"../app", "followedLock", reflect.TypeFor[resourcelock.Interface]()},
 		{"../../plugins/gangpreemption", "GangPreemption", reflect.TypeFor[preemption.Interface]()},
 		{"../../plugins/planner", "deviceProfile", reflect.TypeFor[framework.Framework]()},
 		{"../../plugins/planner", "claimView", reflect.TypeFor[fwk.ResourceClaimTracker]()},

@@ -10,11 +10,8 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/caldera-scheduler/caldera/manifests"
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
@@ -39,21 +36,8 @@ func apply(t *testing.T, e *env.Env, files ...string) {
 // kubeconfigOf writes a kubeconfig with a token of the scheduler's service account.
 func kubeconfigOf(t *testing.T, e *env.Env) string {
 	t.Helper()
-	token, err := e.Kube.CoreV1().ServiceAccounts(systemNamespace).CreateToken(t.Context(), serviceAccount,
-		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rest := e.RESTConfig()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["local"] = &clientcmdapi.Cluster{
-		Server: rest.Host, CertificateAuthority: rest.CAFile, CertificateAuthorityData: rest.CAData,
-	}
-	config.AuthInfos["scheduler"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	config.Contexts["local"] = &clientcmdapi.Context{Cluster: "local", AuthInfo: "scheduler"}
-	config.CurrentContext = "local"
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
+	if err := e.WriteKubeconfig(t.Context(), systemNamespace, serviceAccount, file); err != nil {
 		t.Fatal(err)
 	}
 	return file

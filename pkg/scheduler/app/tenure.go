@@ -1,0 +1,199 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
+)
+
+// errLeaseOver is why a scheduler does not act any more.
+var errLeaseOver = errors.New("the lease of this scheduler has run out, and another one may lead")
+
+// tenure is for how long this process may act as the leader. Upstream's leader that stood still for longer than its lease, as in a machine that
+// is short of everything, goes on by what it knew before: it binds pods to nodes whose room the next leader has given away, until it gives up to
+// renew the lease, 10 s later by default.
+//
+// Here it does nothing once its lease has run out by its own clock, and ends as soon as it sees that somebody else leads. The time counts from
+// before a renewal is asked for, and the next leader waits from when it saw that renewal, so that the two do not overlap. A request that has been sent cannot be taken back; it is
+// done long before the next leader begins.
+type tenure struct {
+	clock clock.PassiveClock
+	// lost is called when somebody else leads. It ends the process.
+	lost func(ctx context.Context, leader string)
+
+	mu sync.Mutex // guards the rest
+	// lease is how long a renewal lasts; 0: leaders are not elected.
+	lease time.Duration
+	// renewed is when the last renewal was asked for that succeeded; zero if this process does not lead.
+	renewed time.Time
+}
+
+func newTenure() *tenure { return &tenure{clock: clock.RealClock{}, lost: exit} }
+
+// exit ends the process as upstream does if the lease is lost.
+func exit(ctx context.Context, leader string) {
+	klog.FromContext(ctx).Error(nil, "Leaderelection lost: another scheduler leads", "leader", leader)
+	klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+}
+
+// holds reports whether this process may act.
+func (t *tenure) holds() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lease == 0 {
+		return true
+	}
+	now := t.clock.Now()
+	// The monotonic clock stands still while a machine sleeps, and the other one does not.
+	return max(now.Sub(t.renewed), now.Round(0).Sub(t.renewed.Round(0))) < t.lease
+}
+
+// follow has the tenure go by an election. It must be called before the scheduler runs.
+func (t *tenure) follow(e *leaderelection.LeaderElectionConfig) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lease = e.LeaseDuration
+	e.Lock = followedLock{Interface: e.Lock, tenure: t}
+}
+
+// fence has the profiles of a scheduler do nothing that lasts after the tenure: bind, and have others evicted. It must be called before the scheduler runs.
+func (t *tenure) fence(sched *scheduler.Scheduler) {
+	for name, profile := range sched.Profiles {
+		sched.Profiles[name] = fenced{Framework: profile, tenure: t}
+	}
+}
+
+// wrote takes in that the lease was written, which was asked for at a time; an empty holder gave it back.
+func (t *tenure) wrote(holder string, asked time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if holder == "" {
+		asked = time.Time{}
+	}
+	t.renewed = asked
+}
+
+// saw takes in who holds the lease.
+func (t *tenure) saw(ctx context.Context, holder, own string) {
+	t.mu.Lock()
+	led := !t.renewed.IsZero()
+	t.mu.Unlock()
+	if led && holder != "" && holder != own {
+		t.lost(ctx, holder)
+	}
+}
+
+// followedLock is a lock that tells a tenure what becomes of it.
+type followedLock struct {
+	resourcelock.Interface
+	tenure *tenure
+}
+
+// Get implements resourcelock.Interface.
+func (l followedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.tenure.saw(ctx, record.HolderIdentity, l.Identity())
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l followedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	asked := l.tenure.clock.Now()
+	err := l.Interface.Create(ctx, record)
+	if err == nil {
+		l.tenure.wrote(record.HolderIdentity, asked)
+	}
+	return err
+}
+
+// Update implements resourcelock.Interface.
+func (l followedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	asked := l.tenure.clock.Now()
+	err := l.Interface.Update(ctx, record)
+	if err == nil {
+		l.tenure.wrote(record.HolderIdentity, asked)
+	}
+	return err
+}
+
+// dial connects to an API server for requests that may be sent only while the tenure lasts.
+func (t *tenure) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	// As client-go connects.
+	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return fencedConn{conn, t}, nil
+}
+
+// fencedConn is a connection on which nothing is sent after the tenure. It looks at the last moment: what is about to be sent when a process begins to stand still
+// is sent when it wakes up otherwise.
+type fencedConn struct {
+	net.Conn
+	tenure *tenure
+}
+
+// Write implements net.Conn.
+func (c fencedConn) Write(b []byte) (int, error) {
+	if !c.tenure.holds() {
+		return 0, errors.Join(errLeaseOver, c.Close())
+	}
+	return c.Conn.Write(b)
+}
+
+// tenureContext has an error as soon as the tenure is over. Clients look for one when a request has waited for its turn. A deadline would
+// not do: its timer and that of the wait go off together when a process wakes up. Binds of ordinary pods go by this alone.
+type tenureContext struct {
+	context.Context
+	tenure *tenure
+}
+
+// Err implements context.Context.
+func (c tenureContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if !c.tenure.holds() {
+		return errLeaseOver
+	}
+	return nil
+}
+
+// fenced is a profile that acts only while the tenure lasts.
+type fenced struct {
+	framework.Framework
+	tenure *tenure
+}
+
+// RunBindPlugins implements framework.Framework.
+func (f fenced) RunBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	if !f.tenure.holds() {
+		return fwk.AsStatus(errLeaseOver)
+	}
+	return f.Framework.RunBindPlugins(tenureContext{ctx, f.tenure}, state, pod, node)
+}
+
+// RunPostFilterPlugins implements framework.Framework.
+func (f fenced) RunPostFilterPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if !f.tenure.holds() {
+		return nil, fwk.AsStatus(errLeaseOver)
+	}
+	return f.Framework.RunPostFilterPlugins(ctx, state, pod, nodes)
+}

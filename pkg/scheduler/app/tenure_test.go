@@ -1,0 +1,231 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+)
+
+// lease is a lock in memory.
+type lease struct {
+	resourcelock.Interface
+	record *resourcelock.LeaderElectionRecord
+	// takes is how long a write takes, and fails what comes of requests instead of an answer.
+	takes time.Duration
+	fails error
+}
+
+func (l *lease) Identity() string   { return "us" }
+func (l *lease) Describe() string   { return "lease" }
+func (l *lease) RecordEvent(string) {}
+
+func (l *lease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if l.fails != nil {
+		return nil, nil, l.fails
+	}
+	if l.record == nil {
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{}, "lease")
+	}
+	record := *l.record
+	return &record, []byte(record.HolderIdentity + record.RenewTime.String()), nil
+}
+
+func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, r)
+}
+
+func (l *lease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	time.Sleep(l.takes)
+	if l.fails != nil {
+		return l.fails
+	}
+	if l.record != nil && l.record.HolderIdentity != "" && l.record.HolderIdentity != "us" {
+		return apierrors.NewConflict(schema.GroupResource{}, "lease", errors.New("somebody else wrote it"))
+	}
+	l.record = &r
+	return nil
+}
+
+// elected is a tenure that goes by upstream's election, which takes place on a lease. It tells who it says has led since the tenure was lost.
+func elected(t *testing.T, l *lease) (tenure *tenure, lost *[]string) {
+	t.Helper()
+	tenure, lost = newTenure(), new([]string)
+	ctx, end := context.WithCancel(t.Context())
+	t.Cleanup(end)
+	tenure.lost = func(_ context.Context, leader string) {
+		*lost = append(*lost, leader)
+		end()
+	}
+	config := leaderelection.LeaderElectionConfig{
+		Lock: l, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
+	}
+	tenure.follow(&config)
+	e, err := leaderelection.NewLeaderElector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go e.Run(ctx)
+	return tenure, lost
+}
+
+func TestATenureLastsFromBeforeTheRenewalForTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{takes: time.Second}
+		begun := time.Now()
+		tenure, lost := elected(t, l)
+		if tenure.holds() {
+			t.Error("it holds before the lease is there")
+		}
+		time.Sleep(time.Minute + time.Second/2)
+		if !tenure.holds() {
+			t.Errorf("it does not hold after %s of renewals", time.Since(begun))
+		}
+		// From now on nobody answers. The last renewal was asked for by now.
+		l.fails = errors.New("no answer")
+		last := time.Now()
+		time.Sleep(15 * time.Second)
+		if tenure.holds() {
+			t.Errorf("it holds %s after the last renewal that can have succeeded was asked for", time.Since(last))
+		}
+		if len(*lost) > 0 {
+			t.Errorf("it is lost to %v, of whom nobody knows", *lost)
+		}
+	})
+}
+
+func TestAStandbyLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "them", LeaseDurationSeconds: 15}}
+		tenure, lost := elected(t, l)
+		time.Sleep(10 * time.Second)
+		if tenure.holds() || len(*lost) > 0 {
+			t.Errorf("a standby holds: %t, and lost to %v", tenure.holds(), *lost)
+		}
+	})
+}
+
+// TestWhoSeesAnotherLeaderEnds: upstream goes on trying to renew until the deadline, and to schedule.
+func TestWhoSeesAnotherLeaderEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		tenure, lost := elected(t, l)
+		time.Sleep(time.Minute)
+		if !tenure.holds() || len(*lost) > 0 {
+			t.Fatalf("the leader holds: %t, and lost to %v", tenure.holds(), *lost)
+		}
+		l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: "them", LeaseDurationSeconds: 15}
+		time.Sleep(3 * time.Second)
+		if len(*lost) != 1 || (*lost)[0] != "them" {
+			t.Errorf("3 s after another one took the lease it is lost to %v, want to them", *lost)
+		}
+	})
+}
+
+// acting is a profile that counts what it does.
+type acting struct {
+	framework.Framework
+	binds, searches int
+	// later is called in the middle of a bind, and err is what its context says then.
+	later func()
+	err   error
+}
+
+func (a *acting) RunBindPlugins(ctx context.Context, _ fwk.CycleState, _ *corev1.Pod, _ string) *fwk.Status {
+	a.binds++
+	if a.later != nil {
+		a.later()
+	}
+	a.err = ctx.Err()
+	return nil
+}
+
+func (a *acting) RunPostFilterPlugins(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	a.searches++
+	return nil, nil
+}
+
+func TestAfterTheTenureNobodyIsBoundOrEvicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &acting{}
+		sched := &scheduler.Scheduler{Profiles: profile.Map{"volcano": inner}}
+		tenure := newTenure()
+		tenure.fence(sched)
+		act := func() (bind, search *fwk.Status) {
+			_, search = sched.Profiles["volcano"].RunPostFilterPlugins(t.Context(), nil, nil, nil)
+			return sched.Profiles["volcano"].RunBindPlugins(t.Context(), nil, nil, ""), search
+		}
+		if bind, search := act(); !bind.IsSuccess() || !search.IsSuccess() || inner.err != nil {
+			t.Fatalf("without elections: %v and %v, and in the middle %v", bind, search, inner.err)
+		}
+		tenure.follow(&leaderelection.LeaderElectionConfig{LeaseDuration: 15 * time.Second, Lock: &lease{}})
+		tenure.wrote("us", time.Now())
+		time.Sleep(14 * time.Second)
+		if bind, search := act(); !bind.IsSuccess() || !search.IsSuccess() || inner.err != nil {
+			t.Fatalf("a leader: %v and %v, and in the middle %v", bind, search, inner.err)
+		}
+		// What waits for its turn to be sent when the lease runs out is not sent.
+		inner.later = func() { time.Sleep(time.Second) }
+		if act(); !errors.Is(inner.err, errLeaseOver) {
+			t.Errorf("in the middle of a bind when the lease runs out: %v, want %v", inner.err, errLeaseOver)
+		}
+		if bind, search := act(); !errors.Is(bind.AsError(), errLeaseOver) || !errors.Is(search.AsError(), errLeaseOver) {
+			t.Errorf("after the lease: %v and %v, want %v", bind, search, errLeaseOver)
+		}
+		tenure.wrote("us", time.Now())
+		tenure.wrote("", time.Now())
+		if bind, _ := act(); bind.IsSuccess() {
+			t.Error("who gave the lease back binds")
+		}
+		if inner.binds != 3 || inner.searches != 3 {
+			t.Errorf("%d binds and %d searches came through, want 3 of each", inner.binds, inner.searches)
+		}
+	})
+}
+
+// TestNothingIsSentAfterTheTenure: on a connection for binds. What is received still is.
+func TestNothingIsSentAfterTheTenure(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // nobody else listens on it
+	tenure := newTenure()
+	tenure.follow(&leaderelection.LeaderElectionConfig{LeaseDuration: time.Hour, Lock: &lease{}})
+	tenure.wrote("us", time.Now())
+	conn, err := tenure.dial(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("bind")); err != nil {
+		t.Fatal(err)
+	}
+	tenure.wrote("us", time.Now().Add(-time.Hour))
+	if _, err := conn.Write([]byte("more")); !errors.Is(err, errLeaseOver) {
+		t.Errorf("the error is %v, want %v", err, errLeaseOver)
+	}
+	if got, err := io.ReadAll(server); err != nil || string(got) != "bind" {
+		t.Errorf("the server got %q (%v), want %q and the end", got, err, "bind")
+	}
+}
