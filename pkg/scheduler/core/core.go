@@ -182,16 +182,18 @@ func (c *Core) QueueBy(q Queueing) { c.queueing = q }
 // First has something done once the scheduler leads, before it decides anything. It must be called before the scheduler runs.
 func (c *Core) First(do func(context.Context)) { c.first = do }
 
-// Binding is the client by which pods of a profile are bound.
+// Binding is the client by which pods of the batch profiles are bound. It is the same for all of them, and after a reload.
 func (c *Core) Binding(handle framework.Framework) (kubernetes.Interface, error) {
 	if c.options.Dial == nil {
 		return handle.ClientSet(), nil
 	}
-	config := rest.CopyConfig(handle.KubeConfig())
-	config.Dial = c.options.Dial
-	// The limit is that of all requests together.
-	config.RateLimiter = handle.ClientSet().CoreV1().RESTClient().GetRateLimiter()
-	return kubernetes.NewForConfig(config)
+	return c.profiles.binding(func() (kubernetes.Interface, error) {
+		config := rest.CopyConfig(handle.KubeConfig())
+		config.Dial = c.options.Dial
+		// The limit is that of all requests together.
+		config.RateLimiter = handle.ClientSet().CoreV1().RESTClient().GetRateLimiter()
+		return kubernetes.NewForConfig(config)
+	})
 }
 
 // Pods lists the pods that the scheduler's informer has. It must not be called before Start.
