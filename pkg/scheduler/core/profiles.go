@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
