@@ -60,8 +60,9 @@ type seenPod struct {
 	name, node string
 	gang       *seenGang
 	state      state
-	// takes is what it takes of its node until it has ended, in thousandths of a core.
+	// takes is what it takes of its node until it has ended, in thousandths of a core, and since is when it was bound.
 	takes int64
+	since time.Time
 	freed bool
 }
 
@@ -112,7 +113,7 @@ func (j *judge) see(p *corev1.Pod, now time.Time) {
 			seen.gang.pods[p.UID] = seen
 		}
 	}
-	j.place(seen, p.Spec.NodeName)
+	j.place(seen, p.Spec.NodeName, now)
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		j.free(seen)
 	}
@@ -154,7 +155,7 @@ func stateOf(p *corev1.Pod) state {
 }
 
 // place notes where a pod is bound. It may be bound once.
-func (j *judge) place(p *seenPod, node string) {
+func (j *judge) place(p *seenPod, node string, now time.Time) {
 	switch {
 	case node == p.node:
 		return
@@ -162,7 +163,7 @@ func (j *judge) place(p *seenPod, node string) {
 		j.fault("pod %s was bound to node %s, and then to %q", p.name, p.node, node)
 		return
 	}
-	p.node = node
+	p.node, p.since = node, now
 	j.counts.Bound++
 	j.held[node] += p.takes
 	if j.held[node] <= j.has[node] {
@@ -171,7 +172,7 @@ func (j *judge) place(p *seenPod, node string) {
 	var on []string
 	for _, other := range j.pods {
 		if other.node == node && !other.freed {
-			on = append(on, fmt.Sprintf("%s (%dm)", other.name, other.takes))
+			on = append(on, fmt.Sprintf("%s (%dm since %s)", other.name, other.takes, other.since.Format("15:04:05.000")))
 		}
 	}
 	slices.Sort(on)

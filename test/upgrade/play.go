@@ -25,6 +25,9 @@ type change struct {
 	Halves int `json:"halves"`
 	// Resumed is how long after that a pod was bound that could be placed all the time.
 	Resumed time.Duration `json:"resumed"`
+	// Ended is when it was made to end, and Woken when one that stood still was let go on.
+	Ended time.Time `json:"ended"`
+	Woken time.Time `json:"woken,omitzero"`
 }
 
 // result is what a run came to.
@@ -80,6 +83,7 @@ func (s *stage) change(ctx context.Context, w way) (change, error) {
 	}
 	s.leads, s.follows = s.follows, nil
 	at := time.Now()
+	c.Ended = at
 	if err := w.begin(last); err != nil {
 		return c, err
 	}
@@ -96,6 +100,7 @@ func (s *stage) change(ctx context.Context, w way) (change, error) {
 		return c, err
 	}
 	if w.finish != nil {
+		c.Woken = time.Now()
 		if err := w.finish(ctx, last); err != nil {
 			return c, err
 		}
