@@ -133,8 +133,8 @@ func Prose(text string) string {
 	return out.String()
 }
 
-// name is the first word of a text if it is the name of something, which has no capital letter.
-var name = regexp.MustCompile(`^[a-z]+[^\sa-z,:;]`)
+// ownName is the first word of a text if it is the name of something, which has no capital letter.
+var ownName = regexp.MustCompile(`^[a-z]+[^\sa-z,:;]`)
 
 // Sentence is prose with a capital letter, unless it begins with the name of something, and a full stop.
 func Sentence(text string) string {
@@ -145,7 +145,7 @@ func Sentence(text string) string {
 	if !strings.HasSuffix(text, ".") {
 		text += "."
 	}
-	if name.MatchString(text) {
+	if ownName.MatchString(text) {
 		return text
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
