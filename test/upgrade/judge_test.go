@@ -164,7 +164,7 @@ func TestARunFailsForWhatIsFound(t *testing.T) {
 		t.Error(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	for i, want := range []string{"all 3 2 1.00 s 2.00 s 3.00 s", "stop 1 1 1.00 s 1.00 s 1.00 s", "kill 2 1 2.00 s 3.00 s 3.00 s"} {
+	for i, want := range []string{"all 3 2 1.00 s 2.00 s 3.00 s", "kill 2 1 2.00 s 3.00 s 3.00 s", "stop 1 1 1.00 s 1.00 s 1.00 s"} {
 		if got := strings.Join(strings.Fields(lines[i+1]), " "); got != want {
 			t.Errorf("the table says %q, want %q", got, want)
 		}

@@ -35,7 +35,7 @@ func TestAFewSwitches(t *testing.T) {
 	}
 	o := options{
 		// Each version is told to end and killed. What becomes of a leader that stands still has a test of its own, in test/integration/binary.
-		Switches: 4, Ways: []string{"stop", "kill", "kill", "stop"}, Nodes: 10, Lease: 5 * time.Second, Between: 2 * time.Second, Rate: 200, Seed: 1,
+		Switches: 4, Ways: []string{"stop", "kill", "kill", "stop"}, Nodes: 10, Lease: 4 * time.Second, Between: time.Second, Rate: 200, Seed: 1,
 		logs: t.TempDir(), verbosity: 2, out: "text",
 	}
 	if err := o.check(); err != nil {
