@@ -17,7 +17,7 @@ const root = "../.."
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$") //nolint:gocritic // With (?m) each line begins with ^.
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	ours    = regexp.MustCompile("`(caldera_[a-z_]+[a-z])\\b")
 )

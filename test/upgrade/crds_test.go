@@ -90,6 +90,7 @@ func TestObjectsOutliveNewDefinitions(t *testing.T) {
 	}
 	for name, o := range objects {
 		t.Run(o.GetKind(), func(t *testing.T) {
+			t.Parallel()
 			if after[name] == nil {
 				t.Fatalf("the new version has no %s: what becomes of its objects is to be said in docs/upgrade.md", name)
 			}

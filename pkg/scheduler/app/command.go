@@ -161,10 +161,7 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 	if err := eventsBehindBinds(ctx, cc.KubeConfig, shared, sched); err != nil {
 		return err
 	}
-	if cc.LeaderElection != nil {
-		tenure.follow(cc.LeaderElection)
-		tenure.fence(sched)
-	}
+	tenure.begin(cc.LeaderElection, sched)
 	if !cc.ComponentConfig.DelayCacheUntilActive {
 		nodesFirst(ctx, cc.InformerFactory.Core().V1().Nodes().Informer())
 	}

@@ -62,6 +62,14 @@ func (t *tenure) holds() bool {
 	return max(now.Sub(t.renewed), now.Round(0).Sub(t.renewed.Round(0))) < t.lease
 }
 
+// begin has a scheduler act only while it leads; nil: leaders are not elected. It must be called before the scheduler runs.
+func (t *tenure) begin(e *leaderelection.LeaderElectionConfig, sched *scheduler.Scheduler) {
+	if e != nil {
+		t.follow(e)
+		t.fence(sched)
+	}
+}
+
 // follow has the tenure go by an election. It must be called before the scheduler runs.
 func (t *tenure) follow(e *leaderelection.LeaderElectionConfig) {
 	t.mu.Lock()

@@ -37,7 +37,7 @@ type terminal struct {
 
 // shell is a shell, run by another command if one is given.
 func shell(by ...string) *exec.Cmd {
-	all := append(by, "bash", "--noprofile", "--norc")
+	all := slices.Concat(by, []string{"bash", "--noprofile", "--norc"})
 	return exec.Command(all[0], all[1:]...) //nolint:gosec // What pages say is what is run.
 }
 
