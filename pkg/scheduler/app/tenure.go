@@ -38,8 +38,10 @@ type tenure struct {
 	mu sync.Mutex // guards the rest
 	// lease is how long a renewal lasts; 0: leaders are not elected.
 	lease time.Duration
-	// renewed is when the last renewal was asked for that succeeded; zero if this process does not lead.
+	// renewed is when the last renewal was asked for that succeeded and that others can tell from the one before; zero if this process does not lead.
 	renewed time.Time
+	// second is that of the time in this renewal.
+	second int64
 }
 
 func newTenure() *tenure { return &tenure{clock: clock.RealClock{}, lost: exit} }
@@ -74,7 +76,8 @@ func (t *tenure) begin(e *leaderelection.LeaderElectionConfig, sched *scheduler.
 func (t *tenure) follow(e *leaderelection.LeaderElectionConfig) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lease = e.LeaseDuration
+	// A lease says how long it lasts in whole seconds.
+	t.lease = e.LeaseDuration.Truncate(time.Second)
 	e.Lock = followedLock{Interface: e.Lock, tenure: t}
 }
 
@@ -85,14 +88,17 @@ func (t *tenure) fence(sched *scheduler.Scheduler) {
 	}
 }
 
-// wrote takes in that the lease was written, which was asked for at a time; an empty holder gave it back.
-func (t *tenure) wrote(holder string, asked time.Time) {
+// wrote takes in that the lease was written, which was asked for at a time; without a holder it was given back. Of the time of a renewal others see the second only,
+// as LeaseLock.Get has it in JSON. One in the second of the renewal before is none to them: the lease runs out up to a second earlier than its holder thinks.
+func (t *tenure) wrote(record resourcelock.LeaderElectionRecord, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if holder == "" {
-		asked = time.Time{}
+	switch second := record.RenewTime.Unix(); {
+	case record.HolderIdentity == "":
+		t.renewed = time.Time{}
+	case t.renewed.IsZero() || second != t.second:
+		t.renewed, t.second = asked, second
 	}
-	t.renewed = asked
 }
 
 // saw takes in who holds the lease.
@@ -125,7 +131,7 @@ func (l followedLock) Create(ctx context.Context, record resourcelock.LeaderElec
 	asked := l.tenure.clock.Now()
 	err := l.Interface.Create(ctx, record)
 	if err == nil {
-		l.tenure.wrote(record.HolderIdentity, asked)
+		l.tenure.wrote(record, asked)
 	}
 	return err
 }
@@ -135,7 +141,7 @@ func (l followedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 	asked := l.tenure.clock.Now()
 	err := l.Interface.Update(ctx, record)
 	if err == nil {
-		l.tenure.wrote(record.HolderIdentity, asked)
+		l.tenure.wrote(record, asked)
 	}
 	return err
 }

@@ -5,15 +5,19 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -26,9 +30,12 @@ import (
 // lease is a lock in memory.
 type lease struct {
 	resourcelock.Interface
-	record *resourcelock.LeaderElectionRecord
-	// takes is how long a write takes, and fails what comes of requests instead of an answer.
+	// takes is how long a write takes.
 	takes time.Duration
+
+	mu     sync.Mutex // guards the rest
+	record *resourcelock.LeaderElectionRecord
+	// fails is what comes of requests instead of an answer.
 	fails error
 }
 
@@ -36,15 +43,37 @@ func (l *lease) Identity() string   { return "us" }
 func (l *lease) Describe() string   { return "lease" }
 func (l *lease) RecordEvent(string) {}
 
+// fail has all requests fail from now on.
+func (l *lease) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fails = err
+}
+
+// take gives the lease to somebody.
+func (l *lease) take(r resourcelock.LeaderElectionRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.record = &r
+}
+
 func (l *lease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.fails != nil {
 		return nil, nil, l.fails
 	}
+	return l.read()
+}
+
+// read is what LeaseLock makes of the lease.
+func (l *lease) read() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if l.record == nil {
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{}, "lease")
 	}
 	record := *l.record
-	return &record, []byte(record.HolderIdentity + record.RenewTime.String()), nil
+	raw, err := json.Marshal(record)
+	return &record, raw, err
 }
 
 func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
@@ -53,6 +82,8 @@ func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord)
 
 func (l *lease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
 	time.Sleep(l.takes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.fails != nil {
 		return l.fails
 	}
@@ -63,14 +94,33 @@ func (l *lease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) e
 	return nil
 }
 
+// standby waits for the same lease, and is answered always.
+type standby struct{ *lease }
+
+func (s standby) Identity() string { return "them" }
+
+func (s standby) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read()
+}
+
+func (s standby) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	s.take(r)
+	return nil
+}
+
 // elected is a tenure that goes by upstream's election, which takes place on a lease. It tells who it says has led since the tenure was lost.
-func elected(t *testing.T, l *lease) (tenure *tenure, lost *[]string) {
+func elected(t *testing.T, l *lease) (tenure *tenure, lost func() []string) {
 	t.Helper()
-	tenure, lost = newTenure(), new([]string)
+	tenure = newTenure()
+	var leaders []string
 	ctx, end := context.WithCancel(t.Context())
 	t.Cleanup(end)
 	tenure.lost = func(_ context.Context, leader string) {
-		*lost = append(*lost, leader)
+		l.mu.Lock()
+		leaders = append(leaders, leader)
+		l.mu.Unlock()
 		end()
 	}
 	config := leaderelection.LeaderElectionConfig{
@@ -83,7 +133,11 @@ func elected(t *testing.T, l *lease) (tenure *tenure, lost *[]string) {
 		t.Fatal(err)
 	}
 	go e.Run(ctx)
-	return tenure, lost
+	return tenure, func() []string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return slices.Clone(leaders)
+	}
 }
 
 func TestATenureLastsFromBeforeTheRenewalForTheLease(t *testing.T) {
@@ -99,16 +153,55 @@ func TestATenureLastsFromBeforeTheRenewalForTheLease(t *testing.T) {
 			t.Errorf("it does not hold after %s of renewals", time.Since(begun))
 		}
 		// From now on nobody answers. The last renewal was asked for by now.
-		l.fails = errors.New("no answer")
+		l.fail(errors.New("no answer"))
 		last := time.Now()
 		time.Sleep(15 * time.Second)
 		if tenure.holds() {
 			t.Errorf("it holds %s after the last renewal that can have succeeded was asked for", time.Since(last))
 		}
-		if len(*lost) > 0 {
-			t.Errorf("it is lost to %v, of whom nobody knows", *lost)
+		if len(lost()) > 0 {
+			t.Errorf("it is lost to %v, of whom nobody knows", lost())
 		}
 	})
+}
+
+// renewal is what the lease says once a holder has renewed it.
+func renewal(holder string) resourcelock.LeaderElectionRecord {
+	return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}
+}
+
+// TestTwoNeverHold has a leader stand still, early in a second and late in one, while upstream's election sees to it that another one takes the lease.
+func TestTwoNeverHold(t *testing.T) {
+	for _, late := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &lease{}
+			tenure, leads := newTenure(), make(chan struct{})
+			ours := followedLock{l, tenure}
+			tenure.lease = 15 * time.Second
+			e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+				Lock: standby{l}, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 10 * time.Millisecond,
+				Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(leads) }, OnStoppedLeading: func() {}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			for renewed := time.Duration(0); renewed <= 10*time.Second+late; renewed += 100 * time.Millisecond {
+				if err := ours.Update(t.Context(), renewal("us")); err != nil {
+					t.Fatal(err)
+				}
+				if renewed == 0 {
+					go e.Run(ctx)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			<-leads
+			if tenure.holds() {
+				t.Errorf("renewed until %s after a full second: another one leads, and it still holds", late)
+			}
+		})
+	}
 }
 
 func TestAStandbyLosesNothing(t *testing.T) {
@@ -116,8 +209,8 @@ func TestAStandbyLosesNothing(t *testing.T) {
 		l := &lease{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "them", LeaseDurationSeconds: 15}}
 		tenure, lost := elected(t, l)
 		time.Sleep(10 * time.Second)
-		if tenure.holds() || len(*lost) > 0 {
-			t.Errorf("a standby holds: %t, and lost to %v", tenure.holds(), *lost)
+		if tenure.holds() || len(lost()) > 0 {
+			t.Errorf("a standby holds: %t, and lost to %v", tenure.holds(), lost())
 		}
 	})
 }
@@ -128,13 +221,13 @@ func TestWhoSeesAnotherLeaderEnds(t *testing.T) {
 		l := &lease{}
 		tenure, lost := elected(t, l)
 		time.Sleep(time.Minute)
-		if !tenure.holds() || len(*lost) > 0 {
-			t.Fatalf("the leader holds: %t, and lost to %v", tenure.holds(), *lost)
+		if !tenure.holds() || len(lost()) > 0 {
+			t.Fatalf("the leader holds: %t, and lost to %v", tenure.holds(), lost())
 		}
-		l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: "them", LeaseDurationSeconds: 15}
+		l.take(renewal("them"))
 		time.Sleep(3 * time.Second)
-		if len(*lost) != 1 || (*lost)[0] != "them" {
-			t.Errorf("3 s after another one took the lease it is lost to %v, want to them", *lost)
+		if len(lost()) != 1 || lost()[0] != "them" {
+			t.Errorf("3 s after another one took the lease it is lost to %v, want to them", lost())
 		}
 	})
 }
@@ -176,7 +269,7 @@ func TestAfterTheTenureNobodyIsBoundOrEvicted(t *testing.T) {
 			t.Fatalf("without elections: %v and %v, and in the middle %v", bind, search, inner.err)
 		}
 		tenure.follow(&leaderelection.LeaderElectionConfig{LeaseDuration: 15 * time.Second, Lock: &lease{}})
-		tenure.wrote("us", time.Now())
+		tenure.wrote(renewal("us"), time.Now())
 		time.Sleep(14 * time.Second)
 		if bind, search := act(); !bind.IsSuccess() || !search.IsSuccess() || inner.err != nil {
 			t.Fatalf("a leader: %v and %v, and in the middle %v", bind, search, inner.err)
@@ -189,8 +282,8 @@ func TestAfterTheTenureNobodyIsBoundOrEvicted(t *testing.T) {
 		if bind, search := act(); !errors.Is(bind.AsError(), errLeaseOver) || !errors.Is(search.AsError(), errLeaseOver) {
 			t.Errorf("after the lease: %v and %v, want %v", bind, search, errLeaseOver)
 		}
-		tenure.wrote("us", time.Now())
-		tenure.wrote("", time.Now())
+		tenure.wrote(renewal("us"), time.Now())
+		tenure.wrote(renewal(""), time.Now())
 		if bind, _ := act(); bind.IsSuccess() {
 			t.Error("who gave the lease back binds")
 		}
@@ -209,7 +302,7 @@ func TestNothingIsSentAfterTheTenure(t *testing.T) {
 	defer listener.Close() //nolint:errcheck // nobody else listens on it
 	tenure := newTenure()
 	tenure.follow(&leaderelection.LeaderElectionConfig{LeaseDuration: time.Hour, Lock: &lease{}})
-	tenure.wrote("us", time.Now())
+	tenure.wrote(renewal("us"), time.Now())
 	conn, err := tenure.dial(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +314,7 @@ func TestNothingIsSentAfterTheTenure(t *testing.T) {
 	if _, err := conn.Write([]byte("bind")); err != nil {
 		t.Fatal(err)
 	}
-	tenure.wrote("us", time.Now().Add(-time.Hour))
+	tenure.wrote(renewal(""), time.Now())
 	if _, err := conn.Write([]byte("more")); !errors.Is(err, errLeaseOver) {
 		t.Errorf("the error is %v, want %v", err, errLeaseOver)
 	}
