@@ -28,8 +28,8 @@ var errLeaseOver = errors.New("the lease of this scheduler has run out, and anot
 // renew the lease, 10 s later by default.
 //
 // Here it does nothing once its lease has run out by its own clock, and ends as soon as it sees that somebody else leads. The time counts from
-// before a renewal is asked for, and the next leader waits from when it saw that renewal, so that the two do not overlap. A request that has been sent cannot be taken back; it is
-// done long before the next leader begins.
+// before a renewal can have been written, and the next leader waits from when it saw that renewal, so that the two do not overlap. A request that has been sent
+// cannot be taken back; it is done long before the next leader begins.
 type tenure struct {
 	clock clock.PassiveClock
 	// lost is called when somebody else leads. It ends the process.
@@ -38,10 +38,8 @@ type tenure struct {
 	mu sync.Mutex // guards the rest
 	// lease is how long a renewal lasts; 0: leaders are not elected.
 	lease time.Duration
-	// renewed is when the last renewal was asked for that succeeded and that others can tell from the one before; zero if this process does not lead.
+	// renewed is from when others may count the last renewal that succeeded; zero if this process does not lead.
 	renewed time.Time
-	// second is that of the time in this renewal.
-	second int64
 }
 
 func newTenure() *tenure { return &tenure{clock: clock.RealClock{}, lost: exit} }
@@ -88,16 +86,14 @@ func (t *tenure) fence(sched *scheduler.Scheduler) {
 	}
 }
 
-// wrote takes in that the lease was written, which was asked for at a time; without a holder it was given back. Of the time of a renewal others see the second only,
-// as LeaseLock.Get has it in JSON. One in the second of the renewal before is none to them: the lease runs out up to a second earlier than its holder thinks.
-func (t *tenure) wrote(record resourcelock.LeaderElectionRecord, asked time.Time) {
+// wrote takes in that the lease was written; without a holder it was given back. Of the time of a renewal others see the second only, as LeaseLock.Get has it in
+// JSON: they count from the first that was written in it, which may be one without an answer. So a renewal counts from the beginning of its second.
+func (t *tenure) wrote(record resourcelock.LeaderElectionRecord) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch second := record.RenewTime.Unix(); {
-	case record.HolderIdentity == "":
-		t.renewed = time.Time{}
-	case t.renewed.IsZero() || second != t.second:
-		t.renewed, t.second = asked, second
+	t.renewed = time.Time{}
+	if at := record.RenewTime.Time; record.HolderIdentity != "" {
+		t.renewed = at.Add(-time.Duration(at.Nanosecond())) // It keeps its monotonic reading.
 	}
 }
 
@@ -128,20 +124,18 @@ func (l followedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 
 // Create implements resourcelock.Interface.
 func (l followedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	asked := l.tenure.clock.Now()
 	err := l.Interface.Create(ctx, record)
 	if err == nil {
-		l.tenure.wrote(record, asked)
+		l.tenure.wrote(record)
 	}
 	return err
 }
 
 // Update implements resourcelock.Interface.
 func (l followedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	asked := l.tenure.clock.Now()
 	err := l.Interface.Update(ctx, record)
 	if err == nil {
-		l.tenure.wrote(record, asked)
+		l.tenure.wrote(record)
 	}
 	return err
 }

@@ -37,6 +37,8 @@ type lease struct {
 	record *resourcelock.LeaderElectionRecord
 	// fails is what comes of requests instead of an answer.
 	fails error
+	// unanswered: writes are done, and nobody hears of it.
+	unanswered bool
 }
 
 func (l *lease) Identity() string   { return "us" }
@@ -91,6 +93,9 @@ func (l *lease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) e
 		return apierrors.NewConflict(schema.GroupResource{}, "lease", errors.New("somebody else wrote it"))
 	}
 	l.record = &r
+	if l.unanswered {
+		return errors.New("the answer is lost")
+	}
 	return nil
 }
 
@@ -170,7 +175,7 @@ func renewal(holder string) resourcelock.LeaderElectionRecord {
 	return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}
 }
 
-// TestTwoNeverHold has a leader stand still, early in a second and late in one, while upstream's election sees to it that another one takes the lease.
+// TestTwoNeverHold has a leader stand still, early in a second and late in one, while upstream's election sees to it that another one takes the lease. Each second answer is lost.
 func TestTwoNeverHold(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -188,7 +193,8 @@ func TestTwoNeverHold(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			for renewed := time.Duration(0); renewed <= 10*time.Second+late; renewed += 100 * time.Millisecond {
-				if err := ours.Update(t.Context(), renewal("us")); err != nil {
+				l.unanswered = renewed%(200*time.Millisecond) == 0
+				if err := ours.Update(t.Context(), renewal("us")); (err != nil) != l.unanswered {
 					t.Fatal(err)
 				}
 				if renewed == 0 {
@@ -269,7 +275,7 @@ func TestAfterTheTenureNobodyIsBoundOrEvicted(t *testing.T) {
 			t.Fatalf("without elections: %v and %v, and in the middle %v", bind, search, inner.err)
 		}
 		tenure.follow(&leaderelection.LeaderElectionConfig{LeaseDuration: 15 * time.Second, Lock: &lease{}})
-		tenure.wrote(renewal("us"), time.Now())
+		tenure.wrote(renewal("us"))
 		time.Sleep(14 * time.Second)
 		if bind, search := act(); !bind.IsSuccess() || !search.IsSuccess() || inner.err != nil {
 			t.Fatalf("a leader: %v and %v, and in the middle %v", bind, search, inner.err)
@@ -282,8 +288,8 @@ func TestAfterTheTenureNobodyIsBoundOrEvicted(t *testing.T) {
 		if bind, search := act(); !errors.Is(bind.AsError(), errLeaseOver) || !errors.Is(search.AsError(), errLeaseOver) {
 			t.Errorf("after the lease: %v and %v, want %v", bind, search, errLeaseOver)
 		}
-		tenure.wrote(renewal("us"), time.Now())
-		tenure.wrote(renewal(""), time.Now())
+		tenure.wrote(renewal("us"))
+		tenure.wrote(renewal(""))
 		if bind, _ := act(); bind.IsSuccess() {
 			t.Error("who gave the lease back binds")
 		}
@@ -302,7 +308,7 @@ func TestNothingIsSentAfterTheTenure(t *testing.T) {
 	defer listener.Close() //nolint:errcheck // nobody else listens on it
 	tenure := newTenure()
 	tenure.follow(&leaderelection.LeaderElectionConfig{LeaseDuration: time.Hour, Lock: &lease{}})
-	tenure.wrote(renewal("us"), time.Now())
+	tenure.wrote(renewal("us"))
 	conn, err := tenure.dial(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +320,7 @@ func TestNothingIsSentAfterTheTenure(t *testing.T) {
 	if _, err := conn.Write([]byte("bind")); err != nil {
 		t.Fatal(err)
 	}
-	tenure.wrote(renewal(""), time.Now())
+	tenure.wrote(renewal(""))
 	if _, err := conn.Write([]byte("more")); !errors.Is(err, errLeaseOver) {
 		t.Errorf("the error is %v, want %v", err, errLeaseOver)
 	}
