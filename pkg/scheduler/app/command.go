@@ -133,7 +133,7 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 	tuneGC()
 	ctx := server.SetupSignalContext()
 	tenure := newTenure()
-	shared := core.New(core.Options{Policies: outside.Policies, Leads: tenure.holds, Dial: tenure.dial})
+	shared := core.New(core.Options{Policies: outside.Policies, Leads: tenure.holds, Binds: tenure.requests})
 	factories, err := outside.All(shared)
 	if err != nil {
 		return err

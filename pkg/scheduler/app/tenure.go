@@ -6,7 +6,8 @@ package app
 import (
 	"context"
 	"errors"
-	"net"
+	"io"
+	"net/http"
 	"sync"
 	"time"
 
@@ -140,30 +141,45 @@ func (l followedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 	return err
 }
 
-// dial connects to an API server for requests that may be sent only while the tenure lasts.
-func (t *tenure) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	// As client-go connects.
-	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
-	conn, err := dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	return fencedConn{conn, t}, nil
-}
+// requests wraps how requests are sent that may be sent only while the tenure lasts.
+func (t *tenure) requests(by http.RoundTripper) http.RoundTripper { return fencedRequests{by, t} }
 
-// fencedConn is a connection on which nothing is sent after the tenure. It looks at the last moment: what is about to be sent when a process begins to stand still
-// is sent when it wakes up otherwise.
-type fencedConn struct {
-	net.Conn
+// fencedRequests sends requests while the tenure lasts. It looks once more when a body is sent, behind the header: what is about to be sent when a process begins to
+// stand still is sent when it wakes up otherwise. Without its body a request is none.
+type fencedRequests struct {
+	http.RoundTripper
 	tenure *tenure
 }
 
-// Write implements net.Conn.
-func (c fencedConn) Write(b []byte) (int, error) {
-	if !c.tenure.holds() {
-		return 0, errors.Join(errLeaseOver, c.Close())
+// RoundTrip implements http.RoundTripper.
+func (f fencedRequests) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		return f.RoundTripper.RoundTrip(r)
 	}
-	return c.Conn.Write(b)
+	sent := *r // It is not to be changed.
+	sent.Body = fencedBody{r.Body, f.tenure}
+	if again := r.GetBody; again != nil {
+		sent.GetBody = func() (io.ReadCloser, error) {
+			body, err := again()
+			return fencedBody{body, f.tenure}, err
+		}
+	}
+	return f.RoundTripper.RoundTrip(&sent)
+}
+
+// fencedBody cannot be read after the tenure.
+type fencedBody struct {
+	io.ReadCloser
+	tenure *tenure
+}
+
+// Read implements io.Reader.
+func (b fencedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if !b.tenure.holds() {
+		return 0, errLeaseOver
+	}
+	return n, err
 }
 
 // tenureContext has an error as soon as the tenure is over. Clients look for one when a request has waited for its turn. A deadline would

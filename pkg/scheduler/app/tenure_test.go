@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -299,32 +301,52 @@ func TestAfterTheTenureNobodyIsBoundOrEvicted(t *testing.T) {
 	})
 }
 
-// TestNothingIsSentAfterTheTenure: on a connection for binds. What is received still is.
+// TestNothingIsSentAfterTheTenure: the server has the header of a request when the lease runs out, and never gets its body.
 func TestNothingIsSentAfterTheTenure(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // nobody else listens on it
 	tenure := newTenure()
 	tenure.follow(&leaderelection.LeaderElectionConfig{LeaseDuration: time.Hour, Lock: &lease{}})
 	tenure.wrote(renewal("us"))
-	conn, err := tenure.dial(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	came, over := make(chan struct{}, 1), make(chan struct{})
+	got := make(chan string, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		<-over
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			body = nil
+		}
+		got <- string(body)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	client := server.Client()
+	client.Transport = tenure.requests(client.Transport)
+	post := func(body io.Reader) error {
+		response, err := client.Post(server.URL, "application/json", body)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
 	}
-	server, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
+	close(over)
+	if err := post(strings.NewReader("bind")); err != nil || <-got != "bind" {
+		t.Fatalf("while the lease lasts: %v", err)
 	}
-	if _, err := conn.Write([]byte("bind")); err != nil {
-		t.Fatal(err)
-	}
+	<-came
+	over = make(chan struct{})
+	read, write := io.Pipe() // The body is not there before the header has come.
+	failed := make(chan error, 1)
+	go func() { failed <- post(read) }()
+	<-came
 	tenure.wrote(renewal(""))
-	if _, err := conn.Write([]byte("more")); !errors.Is(err, errLeaseOver) {
+	close(over)
+	_, _ = write.Write([]byte("bind"))
+	_ = write.Close()
+	if err := <-failed; !errors.Is(err, errLeaseOver) {
 		t.Errorf("the error is %v, want %v", err, errLeaseOver)
 	}
-	if got, err := io.ReadAll(server); err != nil || string(got) != "bind" {
-		t.Errorf("the server got %q (%v), want %q and the end", got, err, "bind")
+	if body := <-got; body != "" {
+		t.Errorf("the server got %q", body)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +22,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -91,8 +91,8 @@ type Options struct {
 	Policies map[string]PolicyFactory
 	// Leads reports whether this scheduler may still have pods evicted, which it may not once its lease has run out; nil: it always may.
 	Leads func() bool
-	// Dial connects to the API server for binds, which then have connections of their own; nil: they go over those of the scheduler's client.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Binds wraps how requests are sent that bind pods; nil: they are sent as all others.
+	Binds transport.WrapperFunc
 	// AllAtHand: the informers know of an object before anybody can name it, as they do of objects in memory.
 	AllAtHand bool
 	// FlushedStatus leaves it to the caller to have the writer write, by its Flush.
@@ -182,18 +182,15 @@ func (c *Core) QueueBy(q Queueing) { c.queueing = q }
 // First has something done once the scheduler leads, before it decides anything. It must be called before the scheduler runs.
 func (c *Core) First(do func(context.Context)) { c.first = do }
 
-// Binding is the client by which pods of the batch profiles are bound. It is the same for all of them, and after a reload.
+// Binding is the client by which pods of a batch profile are bound. It has the scheduler's own connection, and its limit.
 func (c *Core) Binding(handle framework.Framework) (kubernetes.Interface, error) {
-	if c.options.Dial == nil {
+	if c.options.Binds == nil {
 		return handle.ClientSet(), nil
 	}
-	return c.profiles.binding(func() (kubernetes.Interface, error) {
-		config := rest.CopyConfig(handle.KubeConfig())
-		config.Dial = c.options.Dial
-		// The limit is that of all requests together.
-		config.RateLimiter = handle.ClientSet().CoreV1().RESTClient().GetRateLimiter()
-		return kubernetes.NewForConfig(config)
-	})
+	config := rest.CopyConfig(handle.KubeConfig())
+	config.Wrap(c.options.Binds)
+	config.RateLimiter = handle.ClientSet().CoreV1().RESTClient().GetRateLimiter()
+	return kubernetes.NewForConfig(config)
 }
 
 // Pods lists the pods that the scheduler's informer has. It must not be called before Start.

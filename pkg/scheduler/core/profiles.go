@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -25,22 +24,6 @@ type profiles struct {
 	attached map[string]framework.Framework
 	// sorted are those whose pods are in the queue; nil after Start.
 	sorted []framework.Framework
-	// binder is the client by which their pods are bound, once there is one.
-	binder kubernetes.Interface
-}
-
-// binding is the client by which pods are bound. It is made once: a second one would have connections of its own, which nobody closes.
-func (p *profiles) binding(build func() (kubernetes.Interface, error)) (kubernetes.Interface, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.binder == nil {
-		client, err := build()
-		if err != nil {
-			return nil, err
-		}
-		p.binder = client
-	}
-	return p.binder, nil
 }
 
 // attach adds a batch profile.
