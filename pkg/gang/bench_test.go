@@ -17,22 +17,33 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/model"
 )
 
-// BenchmarkPlan plans whole gangs with the in-tree plugins of the default profile and reports microseconds a pod: of a
-// class not seen before, and of one just like the job before it.
+// BenchmarkPlan plans whole gangs with the in-tree plugins of the default profile and reports microseconds a pod: of the first class of all, of a
+// class not seen before on nodes that another one has looked at, and of one just like the job before it.
 func BenchmarkPlan(b *testing.B) {
 	for _, nodes := range []int{100, 1000, 5000} {
 		for _, size := range []int{3, 100, 1000} {
-			for _, class := range []string{"new", "known"} {
+			for _, class := range []string{"first", "new", "known"} {
 				b.Run(fmt.Sprintf("nodes=%d/gang=%d/class=%s", nodes, size, class), func(b *testing.B) {
 					w := newFixture(b, nodeShapes{{count: nodes, cpu: "64", memory: "256Gi"}}, nil)
-					job := w.job(gangOf("train", size, size, "1"))
-					fresh := *w.planner
+					jobs := []*model.Job{w.job(gangOf("train", size, size, "1"))}
+					if class == "new" {
+						// A class is forgotten before it comes again.
+						for i := range 40 {
+							jobs = append(jobs, w.job(gangOf(fmt.Sprintf("train%d", i), size, size, fmt.Sprintf("%dm", 900+i))))
+						}
+						// A gang with a pod for each node looks at all of them.
+						if plan := w.plan(b, w.job(gangOf("other", nodes, nodes, "40"))); len(plan.Placements) != nodes {
+							b.Fatalf("%d of %d placed: %s", len(plan.Placements), nodes, plan.Reason.Message)
+						}
+					}
+					fresh, turn := *w.planner, 0
 					b.ReportAllocs()
 					for b.Loop() {
-						if class == "new" {
+						if class == "first" {
 							*w.planner = fresh
 						}
-						plan := w.plan(b, job)
+						plan := w.plan(b, jobs[turn%len(jobs)])
+						turn++
 						if len(plan.Placements) != size {
 							b.Fatalf("%d of %d placed: %s", len(plan.Placements), size, plan.Reason.Message)
 						}

@@ -67,7 +67,7 @@ func (c *class) adopt(ctx context.Context) error {
 	infos := slices.Grow(m.infos[:0], old.heap.Len())
 	for _, e := range old.heap.Items() {
 		info := a.overlay.at(e.node)
-		if info != e.info && info.Node().Name != e.name {
+		if info != e.info && info.Node().Name != e.info.Node().Name {
 			return nil
 		}
 		infos = append(infos, info)

@@ -16,7 +16,6 @@ import (
 // candidate is a node that passes the filters of a class.
 type candidate struct {
 	node int
-	name string
 	// info is the node as last looked at, generation which state of it that was.
 	info       fwk.NodeInfo
 	generation int64
@@ -33,6 +32,12 @@ type candidate struct {
 
 // Position implements heap.Element.
 func (e *candidate) Position() *int { return &e.at }
+
+// begin makes it a node as it is on the overlay, outside a heap.
+func (e *candidate) begin(o *overlay, node int) {
+	e.node, e.at = node, -1
+	e.see(o)
+}
 
 // see takes the node as it is on the overlay now.
 func (e *candidate) see(o *overlay) {

@@ -51,6 +51,8 @@ type nodeShape struct {
 	taints  []corev1.Taint
 	// prefix of the names, default "node".
 	prefix string
+	// change makes one of them different from the others; nil: they are alike.
+	change func(i int, n *corev1.Node)
 }
 
 type nodeShapes []nodeShape
@@ -133,6 +135,9 @@ func (s nodeShape) node(i int) *corev1.Node {
 		n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse(s.devices)
 	}
 	maps.Copy(n.Labels, s.labels)
+	if s.change != nil {
+		s.change(i, n)
+	}
 	return n
 }
 

@@ -90,8 +90,7 @@ func (a *attempt) kept(ctx context.Context, c *class, t *model.Task) *candidate 
 
 // newCandidate is a node as it is on the overlay, outside the candidates of any class.
 func newCandidate(o *overlay, node int) *candidate {
-	e := &candidate{node: node, at: -1}
-	e.see(o)
-	e.name = e.info.Node().Name
+	e := &candidate{}
+	e.begin(o, node)
 	return e
 }

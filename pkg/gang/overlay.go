@@ -5,6 +5,7 @@ package gang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,6 +60,8 @@ func (o *overlay) own(node int) fwk.NodeInfo {
 	info, ok := o.copies[node]
 	if !ok {
 		info = o.nodes[node].Snapshot()
+		// Upstream's copy of a node of a snapshot has forgotten how many nodes have its images.
+		maps.Copy(info.GetImageStates(), o.nodes[node].GetImageStates())
 		o.copies[node] = info
 	}
 	return info

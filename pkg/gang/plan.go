@@ -59,6 +59,10 @@ type Planner struct {
 	// volume, an unallocated device.
 	ReservationCanFail func(*corev1.Pod) bool
 
+	// FiltersByLook and ScoresByLook report whether those plugins that filter, or score, and are not skipped go by nothing of a node but its resources,
+	// taints and images, how many pods it has, and whether it is cordoned.
+	FiltersByLook, ScoresByLook func(skipped sets.Set[string]) bool
+
 	// ByLabels reports whether some plugin may go by a pod's labels or its namespace without a word.
 	ByLabels func() bool
 
@@ -71,6 +75,7 @@ type Planner struct {
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
 	cache classCache
+	looks looks
 	// infos are the parsed pods of the tasks for which room is kept, from one plan to the next.
 	infos map[types.UID]fwk.PodInfo
 }

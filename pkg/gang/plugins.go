@@ -64,11 +64,16 @@ func (p *plugins) runFilters(ctx context.Context, info fwk.NodeInfo) *fwk.Status
 // them, for they may go elsewhere. So does upstream (runtime.RunFilterPluginsWithNominatedPods), which counts our own a second time, or though they have lost
 // their room.
 func (p *plugins) filterIn(ctx context.Context, state fwk.CycleState, info fwk.NodeInfo) *fwk.Status {
-	framework := p.attempt.planner.Framework
-	status := framework.RunFilterPlugins(ctx, state, p.pod, info)
+	status := p.attempt.planner.Framework.RunFilterPlugins(ctx, state, p.pod, info)
 	if !status.IsSuccess() {
 		return status
 	}
+	return p.beside(ctx, state, info)
+}
+
+// beside says the rest of what filterIn does, of a node that passes the filters as it is.
+func (p *plugins) beside(ctx context.Context, state fwk.CycleState, info fwk.NodeInfo) *fwk.Status {
+	framework := p.attempt.planner.Framework
 	if foreign := p.foreign(framework.NominatedPodsForNode(info.Node().Name)); len(foreign) > 0 {
 		state, info = state.Clone(), info.Snapshot()
 		for _, pod := range foreign {

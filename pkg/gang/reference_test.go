@@ -162,7 +162,7 @@ func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 	})
 }
 
-// TestRememberedCandidatesAreThoseOfAFreshLook: while pods come to nodes and leave them between plans, each of many equal jobs goes where a
+// TestRememberedCandidatesAreThoseOfAFreshLook: while pods come to nodes and leave them between plans, each of many jobs, some of them equal, goes where a
 // look at all nodes would put it, also to those that were full before.
 func TestRememberedCandidatesAreThoseOfAFreshLook(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -175,7 +175,13 @@ func TestRememberedCandidatesAreThoseOfAFreshLook(t *testing.T) {
 				others = w.change(r, fmt.Sprintf("other-%d-%d", step, len(others)), others)
 			}
 			size := rapid.IntRange(1, 3).Draw(r, "size")
-			job := w.job(gangOf(fmt.Sprintf("g%d", step), size, size, "1", labelledAlike, func(_ int, p *corev1.Pod) { change(0, p) }))
+			another := rapid.Bool().Draw(r, "another class")
+			job := w.job(gangOf(fmt.Sprintf("g%d", step), size, size, "1", labelledAlike, func(_ int, p *corev1.Pod) {
+				change(0, p)
+				if another {
+					p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprintf("only-%d", step), Operator: corev1.TolerationOpExists})
+				}
+			}))
 			got := map[string]string{}
 			for _, p := range w.plan(t, job).Placements {
 				got[p.Task.Pod.Name] = p.Node
@@ -249,10 +255,42 @@ func drawNodes(r *rapid.T) nodeShapes {
 		if effect := rapid.SampledFrom([]corev1.TaintEffect{"", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}).Draw(r, "taint"); effect != "" {
 			s.taints = []corev1.Taint{{Key: "reserved", Effect: effect}}
 		}
+		s.change = drawOdd(r, s.count)
 		shapes = append(shapes, s)
 	}
 	return shapes
 }
+
+// drawOdd returns what makes some of as many nodes of a kind different from the others, in one thing each.
+func drawOdd(r *rapid.T, count int) func(int, *corev1.Node) {
+	odd := make([]string, count)
+	for i := range odd {
+		odd[i] = rapid.SampledFrom([]string{"", "", "", "", "cordoned", "tainted", "avoided", "few pods", "storage", "image", "large image", "foo", "bar"}).Draw(r, "odd")
+	}
+	return func(i int, n *corev1.Node) {
+		switch odd[i] {
+		case "cordoned":
+			n.Spec.Unschedulable = true
+		case "tainted":
+			n.Spec.Taints = []corev1.Taint{{Key: "odd", Effect: corev1.TaintEffectNoSchedule}}
+		case "avoided":
+			n.Spec.Taints = []corev1.Taint{{Key: "odd", Effect: corev1.TaintEffectPreferNoSchedule}}
+		case "few pods":
+			n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("2")
+		case "storage":
+			n.Status.Allocatable[corev1.ResourceEphemeralStorage] = resource.MustParse("3Gi")
+		case "image":
+			n.Status.Images = []corev1.ContainerImage{{Names: []string{trainer + ":latest"}, SizeBytes: 400 << 20}}
+		case "large image":
+			n.Status.Images = []corev1.ContainerImage{{Names: []string{trainer + ":latest"}, SizeBytes: 4 << 30}}
+		case "foo", "bar":
+			n.Status.Allocatable[corev1.ResourceName("example.com/"+odd[i])] = resource.MustParse("2")
+		}
+	}
+}
+
+// trainer is the image of pods, which some nodes have.
+const trainer = "registry.example.com/trainer"
 
 // drawPods returns changes that make up to two kinds of pods of a gang's.
 func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
@@ -267,6 +305,7 @@ func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 		prefers := rapid.SampledFrom([]string{"", "a", "b"}).Draw(r, "prefers zone")
 		app, relate := rapid.SampledFrom(apps).Draw(r, "app"), drawTerms(r)
 		devices := rapid.SampledFrom([]string{"", "", "1"}).Draw(r, "devices")
+		also := rapid.SampledFrom([]corev1.ResourceName{"", "", "", "", "example.com/foo", "example.com/bar", corev1.ResourceEphemeralStorage}).Draw(r, "also")
 		changes = append(changes, func(i int, p *corev1.Pod) {
 			second := i >= split
 			if inTurn {
@@ -280,8 +319,12 @@ func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 			if tolerates {
 				p.Spec.Tolerations = []corev1.Toleration{{Key: "reserved", Operator: corev1.TolerationOpExists}}
 			}
+			p.Spec.Containers[0].Image = trainer
 			if devices != "" {
 				p.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse(devices)
+			}
+			if also != "" {
+				p.Spec.Containers[0].Resources.Requests[also] = resource.MustParse("1")
 			}
 			p.Labels["app"], p.Labels["copy"] = app, fmt.Sprint(i/2%copies)
 			p.Spec.Affinity = &corev1.Affinity{}
@@ -302,6 +345,9 @@ func drawRunning(r *rapid.T, shapes nodeShapes) []*corev1.Pod {
 	for i := range rapid.IntRange(0, 4).Draw(r, "running") {
 		s := shapes[rapid.IntRange(0, len(shapes)-1).Draw(r, "on kind")]
 		p := onNode(pod(fmt.Sprintf("running-%d", i), ""), s.node(rapid.IntRange(0, s.count-1).Draw(r, "on node")).Name)
+		if asks := rapid.SampledFrom([]corev1.ResourceName{"", "", corev1.ResourceCPU, corev1.ResourceMemory, "nvidia.com/gpu"}).Draw(r, "running asks"); asks != "" {
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{asks: resource.MustParse("1")}
+		}
 		p.Labels["app"], p.Labels["copy"] = rapid.SampledFrom(apps).Draw(r, "running app"), rapid.SampledFrom([]string{"0", "1"}).Draw(r, "running copy")
 		p.Spec.Affinity = &corev1.Affinity{}
 		drawTerms(r)(p)

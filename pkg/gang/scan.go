@@ -21,6 +21,9 @@ func (c *class) scan(ctx context.Context) error {
 	sample := p.SampleSize(len(c.attempt.overlay.nodes))
 	places, found := 0, 0
 	if c.next == 0 {
+		if len(c.entries) == 0 {
+			c.entries = make(map[int]*candidate, min(sample, c.size()))
+		}
 		// Tasks that went to the nodes kept for them are not needed any more.
 		c.demand()
 		if short := c.hopeless(ctx); short {
@@ -38,11 +41,13 @@ func (c *class) scan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		block := make([]candidate, len(chunk))
 		for i, r := range results {
 			if !r.fits() && !c.mayTurn(r.status) {
 				continue
 			}
-			e := newCandidate(c.attempt.overlay, chunk[i])
+			e := &block[i]
+			e.begin(c.attempt.overlay, chunk[i])
 			e.rank = c.next + i
 			if !r.fits() {
 				c.deferred[e.node] = e
@@ -71,28 +76,42 @@ type verdict struct {
 // fits reports whether the node is feasible.
 func (v verdict) fits() bool { return v.places > 0 && v.status.IsSuccess() }
 
-// filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked.
+// filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked. Where the filters go by looks, nodes that look alike are asked once.
 func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
-	results := make([]verdict, len(nodes))
-	for i, node := range nodes {
-		results[i].places = c.places(ctx, c.attempt.overlay.at(node))
-	}
-	var failure atomic.Pointer[fwk.Status]
+	o, framework := c.attempt.overlay, c.attempt.planner.Framework
 	all, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err := c.attempt.each(all, len(nodes), func(i int) {
-		if results[i].places == 0 {
-			return
-		}
-		status := c.runFilters(all, c.attempt.overlay.at(nodes[i]))
+	var failure atomic.Pointer[fwk.Status]
+	heard := func(status *fwk.Status) *fwk.Status {
 		if status.Code() == fwk.Error {
 			failure.Store(status)
 			cancel()
 		}
-		results[i].status = status
+		return status
+	}
+	reps, of := asked(len(nodes), c.filteredAs(nodes))
+	verdicts := make([]verdict, len(reps))
+	for k, i := range reps {
+		verdicts[k].places = c.places(ctx, o.at(nodes[i]))
+	}
+	err := c.attempt.each(all, len(reps), func(k int) {
+		if verdicts[k].places > 0 {
+			verdicts[k].status = heard(framework.RunFilterPlugins(all, c.state, c.pod, o.at(nodes[reps[k]])))
+		}
 	}, "GangFilter")
+	results := make([]verdict, len(nodes))
+	for i := range results {
+		results[i] = verdicts[of[i]]
+	}
+	if err == nil {
+		err = c.attempt.each(all, len(nodes), func(i int) {
+			if results[i].fits() {
+				results[i].status = heard(c.beside(all, c.state, o.at(nodes[i])))
+			}
+		}, "GangFilter")
+	}
 	if status := failure.Load(); status != nil {
-		return nil, fmt.Errorf("filtering nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, status.AsError())
+		err = status.AsError()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("filtering nodes for pod %s/%s: %w", c.pod.Namespace, c.pod.Name, err)
@@ -100,6 +119,25 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 	if err := c.extend(nodes, results); err != nil {
 		return nil, err
 	}
+	c.note(nodes, results)
+	return results, nil
+}
+
+// filteredAs returns by what nodes have the same verdict; none has that of another where filters go by more than looks.
+func (c *class) filteredAs(nodes []int) func(i int) (number int, compared bool) {
+	planner, o := c.attempt.planner, c.attempt.overlay
+	if !planner.FiltersByLook(c.state.GetSkipFilterPlugins()) {
+		return func(int) (int, bool) { return unlike, false }
+	}
+	planner.looks.prepare(len(o.nodes))
+	return func(i int) (int, bool) {
+		number, _ := planner.looks.of(nodes[i], o.at(nodes[i]))
+		return number, number != unlike
+	}
+}
+
+// note keeps why nodes are refused.
+func (c *class) note(nodes []int, results []verdict) {
 	for i, r := range results {
 		switch {
 		case r.places == 0:
@@ -109,5 +147,4 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 			c.refusals.node(c.attempt.overlay, nodes[i], r.status.Reasons())
 		}
 	}
-	return results, nil
 }

@@ -6,6 +6,7 @@ package gang
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -93,14 +94,19 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 	if skipped := c.state.GetSkipScorePlugins(); !skipped.Equal(s.skipped) {
 		s.skipped, s.probed, s.weight = skipped, false, nil
 	}
+	items := c.heap.Items()
+	reps, of := asked(len(items), c.scoredAs(items))
 	var failure atomic.Pointer[fwk.Status]
-	err := c.attempt.each(ctx, c.heap.Len(), func(i int) {
-		raw, status := f.RunRawScorePlugins(ctx, c.state, c.pod, c.heap.Items()[i].info)
+	err := c.attempt.each(ctx, len(reps), func(k int) {
+		raw, status := f.RunRawScorePlugins(ctx, c.state, c.pod, items[reps[k]].info)
 		if !status.IsSuccess() {
 			failure.Store(status)
 		}
-		c.heap.Items()[i].raw = raw
+		items[reps[k]].raw = raw
 	}, "GangScore")
+	for i, e := range items {
+		e.raw = items[reps[of[i]]].raw
+	}
 	if status := failure.Load(); status != nil {
 		return c.scoreError(status)
 	}
@@ -114,6 +120,32 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 	return s.normalize(ctx, c)
 }
 
+// likeness is by what candidates are told apart where scores go by looks.
+type likeness struct {
+	look   int
+	images string
+}
+
+// scoredAs returns by what candidates have the same raw scores; none has the scores of others where these go by more than looks. Of a pod whose filters do, the
+// scores are not known to go by looks only: those of resources that come from claims are counted by node.
+func (c *class) scoredAs(items []*candidate) func(i int) (likeness, bool) {
+	planner := c.attempt.planner
+	if !planner.FiltersByLook(c.state.GetSkipFilterPlugins()) || !planner.ScoresByLook(c.state.GetSkipScorePlugins()) {
+		return func(int) (likeness, bool) { return likeness{}, false }
+	}
+	planner.looks.prepare(c.nodes)
+	names := imageNames(c.pod)
+	return func(i int) (likeness, bool) {
+		e := items[i]
+		number, images := planner.looks.of(e.node, e.info)
+		l := likeness{look: number}
+		if images {
+			l.images = imagesOn(e.info, names)
+		}
+		return l, number != unlike
+	}
+}
+
 // normalize turns the raw scores of all candidates into totals.
 func (s *scorer) normalize(ctx context.Context, c *class) error {
 	if s.refined == nil {
@@ -121,19 +153,30 @@ func (s *scorer) normalize(ctx context.Context, c *class) error {
 			return err
 		}
 	}
-	scores := make([]fwk.NodePluginScores, c.heap.Len())
-	for i, e := range c.heap.Items() {
-		scores[i] = fwk.NodePluginScores{Name: e.info.Node().Name, RawScores: e.raw}
+	items := c.heap.Items()
+	// Those that share their raw scores share what becomes of them.
+	reps, of := asked(len(items), func(i int) (*fwk.PluginScore, bool) {
+		if len(items[i].raw) == 0 {
+			return nil, false
+		}
+		return &items[i].raw[0], true
+	})
+	scores := make([]fwk.NodePluginScores, len(reps))
+	for k, i := range reps {
+		scores[k] = fwk.NodePluginScores{Name: items[i].info.Node().Name, RawScores: items[i].raw}
 	}
 	if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
 		return c.scoreError(status)
 	}
-	for i, e := range c.heap.Items() {
-		e.parts = make([]int64, len(e.raw))
-		for j, part := range scores[i].Scores {
-			e.parts[j] = part.Score
+	parts := make([][]int64, len(reps))
+	for k := range reps {
+		parts[k] = make([]int64, len(scores[k].Scores))
+		for j, part := range scores[k].Scores {
+			parts[k][j] = part.Score
 		}
-		e.total = scores[i].TotalScore
+	}
+	for i, e := range items {
+		e.parts, e.total = parts[of[i]], scores[of[i]].TotalScore
 	}
 	c.heap.Init()
 	s.ranges, s.stale = make([]span, len(s.weight)), false
@@ -153,7 +196,8 @@ func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 		return c.scoreError(status)
 	}
 	before := e.raw
-	e.raw = raw
+	// Others may have the same parts.
+	e.raw, e.parts = raw, slices.Clone(e.parts)
 	total := int64(0)
 	for i := range raw {
 		switch {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	upstreamnames "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -27,11 +28,13 @@ import (
 // nodes are, and which reservations can fail.
 func New(f framework.Framework, devices *Devices) *gang.Planner {
 	return &gang.Planner{
-		Framework:  &deviceProfile{f, devices},
-		NewState:   func() fwk.CycleState { return framework.NewCycleState() },
-		NewPodInfo: func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
-		RemovePod:  func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
-		Assume:     func(pod *corev1.Pod, node string) (func(context.Context), error) { return assume(f, pod, node) },
+		Framework:     &deviceProfile{f, devices},
+		NewState:      func() fwk.CycleState { return framework.NewCycleState() },
+		NewPodInfo:    func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
+		RemovePod:     func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
+		Assume:        func(pod *corev1.Pod, node string) (func(context.Context), error) { return assume(f, pod, node) },
+		FiltersByLook: byLook(f, filtersByLook, func(p *config.Plugins) config.PluginSet { return p.Filter }),
+		ScoresByLook:  byLook(f, scoresByLook, func(p *config.Plugins) config.PluginSet { return p.Score }),
 		// The profile is not complete while its plugins are made.
 		ByLabels: sync.OnceValue(func() bool {
 			enabled := f.ListPlugins()
@@ -51,6 +54,33 @@ func OnlyKnown(points ...config.PluginSet) bool {
 		}
 	}
 	return true
+}
+
+// filtersByLook and scoresByLook are the plugins that go by nothing of a node but what gang.Planner says of FiltersByLook. Those of pods without volumes, claims,
+// ports, and terms about nodes or other pods are among them or skipped. NodeName and Gang let a pod that has no node yet go anywhere. Those that
+// normalise scores do so by the largest of them. VolumeBinding and DynamicResources score what their filters have found; where these are skipped, all nodes alike.
+var (
+	filtersByLook = sets.New(upstreamnames.NodeName, upstreamnames.NodeUnschedulable, upstreamnames.TaintToleration, upstreamnames.NodeResourcesFit,
+		names.Gang, names.ResourceStrategyFit)
+	scoresByLook = sets.New(upstreamnames.TaintToleration, upstreamnames.NodeResourcesFit, upstreamnames.NodeResourcesBalancedAllocation, upstreamnames.ImageLocality,
+		upstreamnames.VolumeBinding, upstreamnames.DynamicResources, names.Binpack, names.MostRequested, names.ResourceStrategyFit)
+)
+
+// byLook reports, of those plugins of a profile that work at a point and are not skipped, whether all go by looks.
+func byLook(f framework.Framework, goes sets.Set[string], point func(*config.Plugins) config.PluginSet) func(skipped sets.Set[string]) bool {
+	// The profile is not complete while its plugins are made.
+	others := sync.OnceValue(func() []string {
+		var others []string
+		for _, p := range point(f.ListPlugins()).Enabled {
+			if !goes.Has(p.Name) {
+				others = append(others, p.Name)
+			}
+		}
+		return others
+	})
+	return func(skipped sets.Set[string]) bool {
+		return !slices.ContainsFunc(others(), func(name string) bool { return !skipped.Has(name) })
+	}
 }
 
 // snapshot is the part of kube-scheduler's snapshot that its own cycle of pod groups uses.

@@ -163,6 +163,12 @@ const (
 	spreading   = inTree + "/podtopologyspread"
 	interpod    = inTree + "/interpodaffinity"
 	resources   = inTree + "/noderesources"
+	tainting    = inTree + "/tainttoleration"
+	cordoning   = inTree + "/nodeunschedulable"
+	naming      = inTree + "/nodename"
+	volumes     = inTree + "/volumebinding"
+	images      = inTree + "/imagelocality"
+	parts       = scheduler + "/framework"
 	allocating  = inTree + "/dynamicresources"
 	preempting  = inTree + "/defaultpreemption"
 	evaluating  = scheduler + "/framework/preemption"
@@ -184,9 +190,19 @@ var relied = map[string][]string{
 	running:   {"addGENominatedPods", "frameworkImpl.RunFilterPluginsWithNominatedPods", "frameworkImpl.WaitOnPermit"},
 	spreading: {"preFilterState", "preFilterStateKey", "PodTopologySpread.Filter"},
 	interpod:  {"ErrReasonExistingAntiAffinityRulesNotMatch", "InterPodAffinity.Filter"},
-	resources: {"fitsRequest"},
+	resources: {
+		"fitsRequest", "shouldDelegateResourceToDRA", "Fit.Filter", "Fit.Score", "BalancedAllocation.Score", "resourceAllocationScorer.score",
+		"resourceAllocationScorer.calculateNodeAllocatableRequest", "resourceAllocationScorer.calculateResourceAllocatableRequest",
+	},
+	tainting:  {"TaintToleration.Filter", "TaintToleration.Score", "TaintToleration.NormalizeScore"},
+	cordoning: {"NodeUnschedulable.Filter"},
+	naming:    {"NodeName.Filter", "Fits"},
+	volumes:   {"VolumeBinding.PreFilter", "VolumeBinding.Score"},
+	images:    {"ImageLocality.Score", "sumImageScores", "normalizedImageName"},
+	parts:     {"NodeInfo.SetNode", "NodeInfo.update", "nextGeneration"},
 	allocating: {
-		"New", "stateKey", "DynamicResources.PreFilter", "DynamicResources.PreFilterExtensions", "DynamicResources.Reserve", "DynamicResources.Unreserve",
+		"New", "stateKey", "DynamicResources.PreFilter", "DynamicResources.PreFilterExtensions", "DynamicResources.Score", "DynamicResources.Reserve",
+		"DynamicResources.Unreserve",
 		"foreachAllocatedDevice", "claimTracker.SignalClaimPendingAllocation", "claimTracker.MaybeRemoveClaimPendingAllocation",
 	},
 	preempting: {"DefaultPreemption.PodEligibleToPreemptOthers", "DefaultPreemption.SelectVictimsOnNode", "New"},

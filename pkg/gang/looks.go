@@ -1,0 +1,186 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// Most plugins go by little of a node: what it has and what is requested of it, how many pods it holds, its taints, and whether it is cordoned. To them
+// all nodes with the same of these look alike, so that one verdict, and one raw score, holds for all. A class that was not planned before asks them once
+// for each look, not for each node. Which plugins these are, Planner.FiltersByLook and ScoresByLook say.
+
+// mostDevices is how many devices, and other resources of a name of their own, a node may list to be compared with others.
+const mostDevices = 6
+
+// look is what such plugins see of a node.
+type look struct {
+	spec, pods                int
+	cpu, memory, storage      int64
+	nonZeroCPU, nonZeroMemory int64
+	devices                   [mostDevices]int64
+}
+
+// spec is the part of a look that comes from the node's own object: its number, and the devices that it lists, in order.
+type spec struct {
+	number  int
+	devices []corev1.ResourceName
+}
+
+// looks numbers the looks of nodes. A node keeps its number until something about it changes.
+type looks struct {
+	// nodes are the numbers by position on the snapshot.
+	nodes []numbered
+	// numbers are those of the looks there have been, and kinds those of the specs.
+	numbers map[look]int
+	kinds   map[string]int
+	// specs are those of the nodes' objects.
+	specs map[*corev1.Node]spec
+	// text is room to put one in words.
+	text []byte
+}
+
+// numbered is the number of a look, whether the node has images, and of which state of a node that is. No two states of any nodes have the same generation.
+type numbered struct {
+	generation int64
+	number     int
+	images     bool
+}
+
+// unlike is the number of a node that is not compared with others.
+const unlike = -1
+
+// prepare makes room for as many nodes, and forgets what has been. Nodes come and go, and their looks change: what nobody looks like any more is not kept for ever.
+func (l *looks) prepare(nodes int) {
+	const spare = 1024
+	if l.numbers == nil || len(l.numbers) > 4*nodes+spare || len(l.specs) > 2*nodes+spare {
+		*l = looks{numbers: map[look]int{}, kinds: map[string]int{}, specs: map[*corev1.Node]spec{}}
+	}
+	if len(l.nodes) < nodes {
+		l.nodes = append(l.nodes, make([]numbered, nodes-len(l.nodes))...)
+	}
+}
+
+// of returns the number of the look of the node at a position, the same for nodes that look alike, and unlike for one that is not compared; and whether it has images.
+func (l *looks) of(position int, info fwk.NodeInfo) (number int, images bool) {
+	n := &l.nodes[position]
+	if generation := info.GetGeneration(); n.generation != generation || generation == 0 {
+		*n = numbered{generation, l.number(info), len(info.GetImageStates()) > 0}
+	}
+	return n.number, n.images
+}
+
+func (l *looks) number(info fwk.NodeInfo) int {
+	s := l.specOf(info)
+	if len(s.devices) > mostDevices {
+		return unlike
+	}
+	requested, nonZero := info.GetRequested(), info.GetNonZeroRequested()
+	k := look{
+		spec: s.number, pods: len(info.GetPods()),
+		cpu: requested.GetMilliCPU(), memory: requested.GetMemory(), storage: requested.GetEphemeralStorage(),
+		nonZeroCPU: nonZero.GetMilliCPU(), nonZeroMemory: nonZero.GetMemory(),
+	}
+	if len(s.devices) > 0 {
+		taken := requested.GetScalarResources()
+		for i, name := range s.devices {
+			k.devices[i] = taken[name]
+		}
+	}
+	n, known := l.numbers[k]
+	if !known {
+		n = len(l.numbers)
+		l.numbers[k] = n
+	}
+	return n
+}
+
+// specOf reads what a node's object says. Objects are not changed, but replaced.
+func (l *looks) specOf(info fwk.NodeInfo) spec {
+	n := info.Node()
+	if s, known := l.specs[n]; known {
+		return s
+	}
+	has := info.GetAllocatable()
+	devices := slices.Sorted(maps.Keys(has.GetScalarResources()))
+	text := strconv.AppendBool(l.text[:0], n.Spec.Unschedulable)
+	for _, amount := range [...]int64{has.GetMilliCPU(), has.GetMemory(), has.GetEphemeralStorage(), int64(has.GetAllowedPodNumber())} {
+		text = strconv.AppendInt(append(text, ' '), amount, 10)
+	}
+	for _, name := range devices {
+		text = strconv.AppendQuote(append(text, ' '), string(name))
+		text = strconv.AppendInt(append(text, ' '), has.GetScalarResources()[name], 10)
+	}
+	for i := range n.Spec.Taints {
+		t := &n.Spec.Taints[i]
+		for _, part := range [...]string{t.Key, t.Value, string(t.Effect)} {
+			text = strconv.AppendQuote(append(text, ' '), part)
+		}
+	}
+	l.text = text
+	number, known := l.kinds[string(text)]
+	if !known {
+		number = len(l.kinds)
+		l.kinds[string(text)] = number
+	}
+	s := spec{number: number, devices: devices}
+	l.specs[n] = s
+	return s
+}
+
+// imageNames are the names by which nodes may have a pod's images. One without a tag stands for the latest.
+func imageNames(pod *corev1.Pod) []string {
+	var names []string
+	add := func(image string) { names = append(names, image, image+":latest") }
+	for _, list := range [...][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			add(list[i].Image)
+		}
+	}
+	for i := range pod.Spec.Volumes {
+		if image := pod.Spec.Volumes[i].Image; image != nil {
+			add(image.Reference)
+		}
+	}
+	return names
+}
+
+// imagesOn tells apart nodes that have different ones of some images, of which ImageLocality goes by the sizes and by how many nodes have them. Most often a node
+// has none of these.
+func imagesOn(info fwk.NodeInfo, names []string) string {
+	states := info.GetImageStates()
+	var text []byte
+	for i, name := range names {
+		if s, there := states[name]; there {
+			text = fmt.Appendf(text, "%d %d %d;", i, s.Size, s.NumNodes)
+		}
+	}
+	return string(text)
+}
+
+// asked picks, of n nodes, those that are asked: the first of each key, and all without one. It returns their positions, and for each node which of them
+// speaks for it.
+func asked[K comparable](n int, key func(i int) (k K, compared bool)) (reps, of []int) {
+	of = make([]int, n)
+	first := map[K]int{}
+	for i := range n {
+		k, compared := key(i)
+		if compared {
+			if rep, known := first[k]; known {
+				of[i] = rep
+				continue
+			}
+			first[k] = len(reps)
+		}
+		of[i] = len(reps)
+		reps = append(reps, i)
+	}
+	return reps, of
+}
