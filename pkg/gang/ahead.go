@@ -173,6 +173,9 @@ func (p *Planner) planThere(ctx context.Context, r Request, f *forecast, among [
 
 // clearEnded takes the pods off the overlay that have ended by the time for which is planned.
 func (a *attempt) clearEnded(ended map[string][]*leaver) error {
+	if len(ended) == 0 {
+		return nil
+	}
 	for i, n := range a.overlay.nodes {
 		for _, l := range ended[n.Node().Name] {
 			if err := a.overlay.remove(a.planner, removed{pod: l.pod, node: i}); err != nil {

@@ -71,6 +71,8 @@ type Planner struct {
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
 	cache classCache
+	// leftovers are what the nodes have left, from one plan to the next.
+	leftovers leftovers
 	// infos are the parsed pods of the tasks for which room is kept, from one plan to the next.
 	infos map[types.UID]fwk.PodInfo
 }

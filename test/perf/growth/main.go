@@ -124,7 +124,12 @@ type measured struct {
 func measure(ctx context.Context, o options, nodes int, say func(string)) (result, error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	stop, err := profiling(o.profile, fmt.Sprintf("building-%d", nodes))
+	if err != nil {
+		return result{}, err
+	}
 	w, err := newWorld(ctx, size{nodes: nodes, queues: o.queues, jobs: o.jobs}, say)
+	stop()
 	if err != nil {
 		return result{}, err
 	}
