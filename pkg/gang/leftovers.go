@@ -39,6 +39,15 @@ type remainders struct {
 	columns []int
 }
 
+// leftovers returns what the nodes have left for a request. Pods that are assumed on the snapshot do not change the generations of its nodes, so that
+// nothing may be learned there meanwhile.
+func (a *attempt) leftovers(request resource.Vector) *remainders {
+	if a.assumed > 0 {
+		return &remainders{request: request}
+	}
+	return a.planner.leftovers.of(a.overlay.nodes, request)
+}
+
 // of returns the leftovers of nodes for a request. The table follows the longest list of nodes; shorter ones, such as those of a rack, are asked
 // themselves.
 func (t *leftovers) of(nodes []fwk.NodeInfo, request resource.Vector) *remainders {

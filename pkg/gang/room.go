@@ -125,7 +125,7 @@ func (c *class) hopeless(ctx context.Context) bool {
 		return false
 	}
 	o, places, full := c.attempt.overlay, 0, -1
-	left := c.attempt.planner.leftovers.of(o.nodes, c.task.Request)
+	left := c.attempt.leftovers(c.task.Request)
 	var nodes [][2]uint64 // How many have which shortage: there are few of these.
 	for i := range c.size() {
 		node := c.node(i)

@@ -15,7 +15,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
 	"syscall"
@@ -37,6 +36,7 @@ type options struct {
 	plot    string
 	profile string
 	only    string
+	from    string
 }
 
 func main() {
@@ -63,12 +63,13 @@ func newCommand() *cobra.Command {
 	flags.IntSliceVar(&o.nodes, "nodes", []int{1000, 2000, 5000, 10_000, 20_000, 50_000}, "numbers of nodes, with ten pods each")
 	flags.IntVar(&o.queues, "queues", 1000, "in how many queues jobs wait, a gang of 100 in each")
 	flags.IntVar(&o.jobs, "jobs", 100_000, "how many jobs wait, the gangs included")
-	flags.IntVar(&o.repeat, "repeat", 200, "how often each operation is done at most; the fastest counts")
-	flags.Float64Var(&o.seconds, "seconds", 3, "how long each operation is repeated at most, in seconds; it is done three times at least")
+	flags.IntVar(&o.repeat, "repeat", 5000, "how often each operation is done at most; the fastest counts")
+	flags.Float64Var(&o.seconds, "seconds", 2, "how long each operation is repeated at most, in seconds; it is done three times at least")
 	flags.StringVarP(&o.output, "output", "o", "table", "how it is printed: table or json")
 	flags.StringVar(&o.plot, "plot", "", "an SVG file for the plot; empty: none")
 	flags.StringVar(&o.profile, "profile", "", "a directory for a CPU profile of each operation and size; empty: none")
 	flags.StringVar(&o.only, "only", "", "measure only the operations whose name contains this")
+	flags.StringVar(&o.from, "from", "", "a file of --output json to print and draw, instead of measuring anything")
 	return cmd
 }
 
@@ -76,17 +77,9 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if o.output != "table" && o.output != "json" {
 		return fmt.Errorf("flag --output is %q: set it to table or json", o.output)
 	}
-	var all []result
-	for _, nodes := range o.nodes {
-		r, err := measure(ctx, o, nodes, func(what string) {
-			fmt.Fprintf(progress, "%s  %d nodes: %s\n", time.Now().Format(time.TimeOnly), nodes, what)
-		})
-		if err != nil {
-			return err
-		}
-		all = append(all, r)
-		// What the last size took is free before the next one is built.
-		debug.FreeOSMemory()
+	all, err := o.figures(ctx, progress)
+	if err != nil {
+		return err
 	}
 	if o.plot != "" {
 		if err := draw(o.plot, all); err != nil {
@@ -99,6 +92,25 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	return writeTable(out, all)
 }
 
+// figures measures all sizes, or reads what was measured before.
+func (o options) figures(ctx context.Context, progress io.Writer) (all []result, err error) {
+	if o.from != "" {
+		return readJSON(o.from)
+	}
+	for _, nodes := range o.nodes {
+		r, err := measure(ctx, o, nodes, func(what string) {
+			fmt.Fprintf(progress, "%s  %d nodes: %s\n", time.Now().Format(time.TimeOnly), nodes, what)
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+		// What the last size took is free before the next one is built.
+		debug.FreeOSMemory()
+	}
+	return all, nil
+}
+
 // result is what was measured on a cluster of a size.
 type result struct {
 	Nodes      int        `json:"nodes"`
@@ -106,7 +118,6 @@ type result struct {
 	Queues     int        `json:"queues"`
 	Jobs       int        `json:"jobs"`
 	Start      float64    `json:"startSeconds"`
-	Peak       float64    `json:"peakBytes"`
 	Memory     memory     `json:"memoryBytes"`
 	Operations []measured `json:"operations"`
 }
@@ -145,9 +156,6 @@ func measure(ctx context.Context, o options, nodes int, say func(string)) (resul
 		say(fmt.Sprintf("%s: %s, %d times", op.name, round(m.Fastest), m.Times))
 		r.Operations = append(r.Operations, m)
 	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	r.Peak = float64(m.Sys - m.HeapReleased)
 	return r, nil
 }
 

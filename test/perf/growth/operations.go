@@ -198,7 +198,8 @@ func reclaim(ctx context.Context, w *world) (time.Duration, error) {
 		// The accounts are to know of it.
 		w.dispatch.Step()
 		w.decline()
-		snapshot, now := w.state.Snapshot(), time.Now()
+		now := time.Now()
+		snapshot := w.state.Snapshot()
 		trial := w.policies.Trial(config.Reclaim, job, policy.EvictionWorld{Now: now, Budgets: w.state.Budgets})
 		if reason := trial.Seek(job.Need()); reason != (model.Reason{}) {
 			return 0, fmt.Errorf("nobody is to be evicted for job %s: %s", job.Key, reason.Message)

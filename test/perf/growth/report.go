@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -56,6 +57,21 @@ func writeJSON(out io.Writer, all []result) error {
 	return nil
 }
 
+// readJSON reads what writeJSON wrote.
+func readJSON(file string) (all []result, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the figures: %w", err)
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, fmt.Errorf("reading the figures of %s: %w", file, err)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no figures: write it with --output json", file)
+	}
+	return all, nil
+}
+
 // writeTable prints a row for each operation, and a column for each size.
 func writeTable(out io.Writer, all []result) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -82,7 +98,6 @@ func writeTable(out io.Writer, all []result) error {
 	}{
 		{"start: all is taken in", func(r result) string { return fmt.Sprintf("%.1fs", r.Start) }},
 		{"live heap, MB", func(r result) string { return fmt.Sprintf("%.0f", r.Memory.Live/1e6) }},
-		{"process, MB", func(r result) string { return fmt.Sprintf("%.0f", r.Peak/1e6) }},
 		{"a node, bytes", func(r result) string { return r.Memory.Node.String() }},
 		{"a bound pod, bytes", func(r result) string { return r.Memory.Bound.String() }},
 		{"a waiting pod, bytes", func(r result) string { return r.Memory.Waiting.String() }},
@@ -132,7 +147,9 @@ func draw(file string, all []result) error {
 	if err := plotutil.AddLinePoints(p, lines...); err != nil {
 		return fmt.Errorf("drawing %s: %w", file, err)
 	}
+	// Room for the legend above the lines, and for the last label beside the axis.
 	p.Y.Max *= 3000
+	p.X.Max *= 1.3
 	if err := p.Save(22*vg.Centimeter, 18*vg.Centimeter, file); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}

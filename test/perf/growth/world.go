@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,11 +85,12 @@ type world struct {
 // memory is what parts of the cluster take of the heap, in bytes.
 type memory struct {
 	// Objects are those that informers keep; upstream is kube-scheduler's cache and snapshot, model that of Caldera with the accounts of queues.
-	Node    cost    `json:"node"`
-	Bound   cost    `json:"boundPod"`
-	Waiting cost    `json:"waitingPod"`
-	Queue   cost    `json:"queue"`
-	Live    float64 `json:"live"`
+	Node    cost `json:"node"`
+	Bound   cost `json:"boundPod"`
+	Waiting cost `json:"waitingPod"`
+	Queue   cost `json:"queue"`
+	// Live is all that lives, those of this program included.
+	Live float64 `json:"live"`
 }
 
 // cost is what one takes, in bytes.
@@ -101,21 +103,23 @@ type cost struct {
 // live is how much of the heap is in use after it was collected, in bytes.
 func live() float64 {
 	runtime.GC()
-	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
 }
 
 // grown returns by how much the heap has grown for each of so many while do ran.
-func grown(of int, do func()) float64 {
-	before := live()
+func (w *world) grown(of int, do func()) float64 {
+	before := w.memory.Live
 	do()
-	return (live() - before) / float64(of)
+	w.memory.Live = live()
+	return (w.memory.Live - before) / float64(of)
 }
 
-// newWorld builds a cluster of a size. What it keeps in the background ends with the context.
+// newWorld builds a cluster of a size. What it keeps in the background ends with the context. While it is built, the heap is collected when its parts
+// are measured, and otherwise seldom.
 func newWorld(ctx context.Context, s size, say func(string)) (*world, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	upstreammetrics.Register()
 	w := &world{size: s, logger: klog.FromContext(ctx), state: model.NewState(), snapshot: cache.NewEmptySnapshot()}
 	w.cache = cache.New(ctx, nil, false, false)
@@ -126,6 +130,7 @@ func newWorld(ctx context.Context, s size, say func(string)) (*world, error) {
 	var failed error
 	try := func(err error) { failed = errors.Join(failed, err) }
 	say("nodes")
+	w.memory.Live = live()
 	w.addNodes()
 	say("bound pods")
 	w.addBound(try)
@@ -201,17 +206,17 @@ func (w *world) decline() {
 func (w *world) addNodes() {
 	nodes := make([]*corev1.Node, w.nodes)
 	w.memory.Node = cost{
-		Object: grown(w.nodes, func() {
+		Object: w.grown(w.nodes, func() {
 			for i := range nodes {
 				nodes[i] = newNode(i)
 			}
 		}),
-		Upstream: grown(w.nodes, func() {
+		Upstream: w.grown(w.nodes, func() {
 			for _, n := range nodes {
 				w.cache.AddNode(w.logger, n)
 			}
 		}),
-		Caldera: grown(w.nodes, func() {
+		Caldera: w.grown(w.nodes, func() {
 			for _, n := range nodes {
 				w.state.UpsertNode(n)
 			}
@@ -246,18 +251,18 @@ func (w *world) addBound(try func(error)) {
 	}
 	n := w.nodes * podsOnNode
 	w.memory.Bound = cost{
-		Object: grown(n, func() {
+		Object: w.grown(n, func() {
 			for i := range n {
 				w.bound = append(w.bound, w.boundPod(i/podsOnNode, i%podsOnNode))
 			}
 		}),
-		Upstream: grown(n, func() {
+		Upstream: w.grown(n, func() {
 			for _, p := range w.bound {
 				try(w.cache.AddPod(w.logger, p))
 			}
 			try(w.cache.UpdateSnapshot(w.logger, w.snapshot))
 		}),
-		Caldera: grown(n, func() {
+		Caldera: w.grown(n, func() {
 			for _, p := range w.bound {
 				w.state.UpsertPod(p)
 			}
@@ -300,7 +305,7 @@ func (w *world) addQueues() {
 	}
 	queue(holding, 1)
 	queue(owed, int32(w.queues)) //nolint:gosec // some thousands
-	w.memory.Queue.Caldera = grown(w.queues, func() {
+	w.memory.Queue.Caldera = w.grown(w.queues, func() {
 		for i := range w.queues {
 			queue(queueName(i), 1)
 		}
@@ -313,7 +318,7 @@ func queueName(i int) string { return fmt.Sprintf("queue-%04d", i) }
 func (w *world) addWaiting() {
 	n := w.queues*gangSize + w.jobs - w.queues
 	w.memory.Waiting = cost{
-		Object: grown(n, func() {
+		Object: w.grown(n, func() {
 			asks := map[corev1.ResourceName]string{corev1.ResourceCPU: "100m", corev1.ResourceMemory: "100Mi"}
 			for i := range w.queues * gangSize {
 				group := fmt.Sprintf("gang-%d", i/gangSize)
@@ -326,7 +331,7 @@ func (w *world) addWaiting() {
 				w.singles = append(w.singles, p)
 			}
 		}),
-		Caldera: grown(n, func() {
+		Caldera: w.grown(n, func() {
 			for i := range w.queues {
 				w.addGroup(fmt.Sprintf("gang-%d", i), queueName(i), gangSize)
 			}
