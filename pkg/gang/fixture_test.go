@@ -15,15 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/events"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
-	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
-	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/caldera-scheduler/caldera/internal/testing/builders"
 	"github.com/caldera-scheduler/caldera/internal/testing/placing"
@@ -60,35 +55,23 @@ type nodeShapes []nodeShape
 // newFixture builds a fixture, whose profile has further plugins if any are given.
 func newFixture(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further ...fwk.Plugin) *fixture {
 	tb.Helper()
-	metrics.Register()
 	var nodes []*corev1.Node
 	for _, s := range shapes {
 		for i := range s.count {
 			nodes = append(nodes, s.node(i))
 		}
 	}
-	ctx := tb.Context()
-	client := fake.NewClientset()
 	nominated := &nominations{}
-	factory := informers.NewSharedInformerFactory(client, 0)
 	snapshot := cache.NewSnapshot(running, nodes)
 	registry, profile := plugins.NewInTreeRegistry(), placing.DefaultProfile(tb)
 	for _, pl := range further {
 		registry[pl.Name()] = func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return pl, nil }
 		profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, schedulerconfig.Plugin{Name: pl.Name()})
 	}
-	f, err := frameworkruntime.NewFramework(ctx, registry, profile,
-		frameworkruntime.WithClientSet(client),
-		frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithSnapshotSharedLister(snapshot),
-		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
-		frameworkruntime.WithPodNominator(nominated),
-	)
+	f, err := placing.Framework(tb.Context(), registry, profile, snapshot, nominated)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
 	state := model.NewState()
 	state.AddScheduler("volcano")
 	for _, n := range nodes {
@@ -99,7 +82,7 @@ func newFixture(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further
 	}
 	p := planner.New(f, planner.NewDevices(nil))
 	p.Arrange = func(*model.Job) gang.Arrangement { return gang.Arrangement{Order: byPriority, Part: alike} }
-	p.SampleSize = func(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) }
+	p.SampleSize = placing.UpstreamSample
 	p.ReservationCanFail = func(*corev1.Pod) bool { return false }
 	p.Ours = func(pod types.UID) bool { return state.Task(pod) != nil }
 	return &fixture{state: state, planner: p, snapshot: snapshot, nominated: nominated}

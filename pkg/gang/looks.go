@@ -47,7 +47,8 @@ type looks struct {
 	text []byte
 }
 
-// numbered is the number of a look, whether the node has images, and of which state of a node that is. No two states of any nodes have the same generation.
+// numbered is the number of a look, whether the node has images, and of which state of a node that is. No two states of any nodes have the same generation,
+// but for pods that a plan assumes on the snapshot: of their nodes the overlay has copies.
 type numbered struct {
 	generation int64
 	number     int

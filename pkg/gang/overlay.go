@@ -49,6 +49,9 @@ func newOverlay(nodes []fwk.NodeInfo) *overlay {
 
 // at returns a node with the pods planned on it.
 func (o *overlay) at(node int) fwk.NodeInfo {
+	if len(o.copies) == 0 {
+		return o.nodes[node]
+	}
 	if info, ok := o.copies[node]; ok {
 		return info
 	}

@@ -75,7 +75,9 @@ type Planner struct {
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
 	cache classCache
-	looks looks
+	// looks are those of the nodes, and leftovers what they have left, from one plan to the next.
+	looks     looks
+	leftovers leftovers
 	// infos are the parsed pods of the tasks for which room is kept, from one plan to the next.
 	infos map[types.UID]fwk.PodInfo
 }

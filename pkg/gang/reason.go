@@ -19,10 +19,18 @@ import (
 // insufficientPrefix begins the reason that upstream's NodeResourcesFit gives for each resource that is short.
 const insufficientPrefix = "Insufficient "
 
-// refusals remembers why nodes refused a class: the last reasons of each node, and reasons that hold for all.
+// refusals remembers why nodes refused a class: the last reasons of each node, and reasons that hold for all. Full are those of nodes that are only
+// counted.
 type refusals struct {
 	byNode  [][]string
 	general []string
+	full    []counted
+}
+
+// counted is the reasons of so many nodes.
+type counted struct {
+	reasons []string
+	nodes   int
 }
 
 // node records why a node of the overlay refused; nil when it no longer does.
@@ -42,6 +50,11 @@ func (r *refusals) counts() map[string]int {
 	for _, reasons := range r.byNode {
 		for _, reason := range reasons {
 			counts[reason]++
+		}
+	}
+	for _, f := range r.full {
+		for _, reason := range f.reasons {
+			counts[reason] += f.nodes
 		}
 	}
 	return counts

@@ -6,6 +6,7 @@ package gang
 import (
 	"context"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -42,25 +43,45 @@ func roomBeside(info fwk.NodeInfo, request, others resource.Vector) int {
 // insufficient gives the reasons a node without room has, or will have once it is full: the resources that allow the
 // fewest pods, in the words of upstream's NodeResourcesFit.
 func (c *class) insufficient(info fwk.NodeInfo) []string {
-	fewest, short := int64(math.MaxInt64), uint64(0)
-	for i, a := range c.task.Request {
-		left, known := idle(info, a.Name)
-		if !known || a.Value <= 0 {
-			continue
-		}
-		switch places := max(0, left) / a.Value; {
-		case places < fewest:
-			fewest, short = places, 1<<i
-		case places == fewest:
-			short |= 1 << i
-		}
-	}
+	_, short := fewest(c.task.Request, func(i int) (int64, bool) { return idle(info, c.task.Request[i].Name) })
+	return c.shortage(short)
+}
+
+// shortage gives the reasons for a set of resources, given by their positions in the request.
+func (c *class) shortage(short uint64) []string {
 	reasons, ok := c.shortages[short]
 	if !ok {
 		reasons = shortages(c.task.Request, short)
 		c.shortages[short] = reasons
 	}
 	return reasons
+}
+
+// fewest is how many pods with a request there is room for, and the set of those resources that allow no more. Idle says how much is left of each
+// resource of the request, and whether that is known.
+func fewest(request resource.Vector, idle func(i int) (left int64, known bool)) (places int, short uint64) {
+	least := int64(math.MaxInt64)
+	for i := range request {
+		value := request[i].Value
+		if value <= 0 {
+			continue
+		}
+		left, known := idle(i)
+		if !known {
+			continue
+		}
+		n := int64(0)
+		if left >= value {
+			n = left / value
+		}
+		switch {
+		case n < least:
+			least, short = n, 1<<i
+		case n == least:
+			short |= 1 << i
+		}
+	}
+	return int(min(least, math.MaxInt32)), short
 }
 
 // shortages are the reasons for a set of resources, given by their positions in the request.
@@ -103,24 +124,37 @@ func (c *class) hopeless(ctx context.Context) bool {
 	if c.needed == 0 {
 		return false
 	}
-	places := 0
-	var full fwk.NodeInfo
+	o, places, full := c.attempt.overlay, 0, -1
+	left := c.attempt.leftovers(c.task.Request)
+	var nodes [][2]uint64 // How many have which shortage: there are few of these.
 	for i := range c.size() {
-		info := c.attempt.overlay.at(c.node(i))
-		n := room(info, c.task.Request)
-		if n == 0 && full == nil {
-			full = info
+		node := c.node(i)
+		n, short := left.places(o, node)
+		if n == 0 && full < 0 {
+			full = node
 		}
 		if places += n; places >= c.needed {
 			return false
 		}
+		k := slices.IndexFunc(nodes, func(s [2]uint64) bool { return s[0] == short })
+		if k < 0 {
+			k, nodes = len(nodes), append(nodes, [2]uint64{short})
+		}
+		nodes[k][1]++
 	}
-	if full != nil && !c.refusedForRoom(ctx, full) {
+	if full >= 0 && !c.refusedForRoom(ctx, o.at(full)) {
 		return false
 	}
-	for i := range c.size() {
-		node := c.node(i)
-		c.refusals.node(c.attempt.overlay, node, c.insufficient(c.attempt.overlay.at(node)))
+	if c.only == nil {
+		// All of them are told anew, so that it need not be known which of them lacks what.
+		c.refusals.byNode = nil
+		for _, s := range nodes {
+			c.refusals.full = append(c.refusals.full, counted{c.shortage(s[0]), int(s[1])}) //nolint:gosec // not more than there are nodes
+		}
+	} else {
+		for _, node := range c.only {
+			c.refusals.node(o, node, c.insufficient(o.at(node)))
+		}
 	}
 	c.attempt.short, c.attempt.bound = c, len(c.attempt.placed)+places
 	return true

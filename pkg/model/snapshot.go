@@ -13,19 +13,58 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// shards is how many parts the jobs of a snapshot are kept in. A snapshot copies the parts in which a job changed.
-const shards = 2048
+// The jobs of a snapshot are kept in a tree of two levels, by a hash of their keys. A snapshot copies the branches and the leaves in which a job
+// changed: with 150,000 jobs a leaf has two or three, and a branch is some kilobytes.
+const (
+	branches = 512
+	leaves   = 128
+)
+
+// tree is all jobs; a branch without jobs is nil.
+type tree [branches]*branch
+
+type branch [leaves][]*Job
+
+// find returns a job, or nil.
+func (t *tree) find(key JobKey) *Job {
+	i, k := leafOf(key)
+	if t[i] == nil {
+		return nil
+	}
+	for _, j := range t[i][k] {
+		if j.Key == key {
+			return j
+		}
+	}
+	return nil
+}
+
+// put puts a job in, or takes it out if it is nil. The branch is its own already; the leaf is copied.
+func (t *tree) put(key JobKey, j *Job) {
+	i, k := leafOf(key)
+	before := t[i][k]
+	leaf := make([]*Job, 0, len(before)+1)
+	for _, other := range before {
+		if other.Key != key {
+			leaf = append(leaf, other)
+		}
+	}
+	if j != nil {
+		leaf = append(leaf, j)
+	}
+	t[i][k] = leaf
+}
 
 // Snapshot is the model at one moment. It never changes, and shares with other snapshots whatever did not change
 // between them.
 type Snapshot struct {
-	jobs   *[shards]map[JobKey]*Job
+	jobs   *tree
 	queues map[string]*Queue
 	Totals Totals
 }
 
 // Job returns a job, or nil.
-func (s *Snapshot) Job(key JobKey) *Job { return s.jobs[shardOf(key)][key] }
+func (s *Snapshot) Job(key JobKey) *Job { return s.jobs.find(key) }
 
 // JobOf returns the job that a pod belongs to, or nil.
 func (s *Snapshot) JobOf(pod *corev1.Pod) *Job {
@@ -46,10 +85,15 @@ func (s *Snapshot) Queues(yield func(*Queue) bool) {
 
 // Jobs calls yield for each job until it returns false, in no particular order.
 func (s *Snapshot) Jobs(yield func(*Job) bool) {
-	for _, part := range s.jobs {
-		for _, j := range part {
-			if !yield(j) {
-				return
+	for _, b := range s.jobs {
+		if b == nil {
+			continue
+		}
+		for _, leaf := range b {
+			for _, j := range leaf {
+				if !yield(j) {
+					return
+				}
 			}
 		}
 	}
@@ -57,11 +101,15 @@ func (s *Snapshot) Jobs(yield func(*Job) bool) {
 
 var seed = maphash.MakeSeed()
 
-func shardOf(key JobKey) int { return int(maphash.Comparable(seed, key) % shards) }
+// leafOf is the branch and the leaf of a key.
+func leafOf(key JobKey) (branch, leaf int) {
+	h := maphash.Comparable(seed, key)
+	return int(h % branches), int(h / branches % leaves)
+}
 
 // snapshotter remembers what the last snapshot held and which jobs changed since.
 type snapshotter struct {
-	jobs   [shards]map[JobKey]*Job
+	jobs   tree
 	queues map[string]*Queue
 	dirty  map[JobKey]bool
 	// all: so many jobs changed that they are no longer told apart. So it is before the first snapshot, which a standby may
@@ -108,34 +156,35 @@ func (s *State) Snapshot() *Snapshot {
 // copyAll brings all jobs of the next snapshot up to date.
 func (s *State) copyAll() {
 	sn := &s.snapshots
-	sn.all, sn.jobs = false, [shards]map[JobKey]*Job{}
+	sn.all, sn.jobs = false, tree{}
 	for key, e := range s.jobs {
-		i := shardOf(key)
+		i, k := leafOf(key)
 		if sn.jobs[i] == nil {
-			sn.jobs[i] = map[JobKey]*Job{}
+			sn.jobs[i] = &branch{}
 		}
-		sn.jobs[i][key] = s.freeze(e)
+		sn.jobs[i][k] = append(sn.jobs[i][k], s.freeze(e))
 	}
 }
 
 // copyChanged brings those up to date that changed since the last one.
 func (s *State) copyChanged() {
 	sn := &s.snapshots
-	var copied [shards]bool
+	var copied [branches]bool
 	for key := range sn.dirty {
-		i := shardOf(key)
+		i, _ := leafOf(key)
 		if !copied[i] {
 			copied[i] = true
-			sn.jobs[i] = maps.Clone(sn.jobs[i])
-			if sn.jobs[i] == nil {
-				sn.jobs[i] = map[JobKey]*Job{}
+			own := branch{}
+			if sn.jobs[i] != nil {
+				own = *sn.jobs[i]
 			}
+			sn.jobs[i] = &own
 		}
+		var job *Job
 		if e := s.jobs[key]; e != nil {
-			sn.jobs[i][key] = s.freeze(e)
-		} else {
-			delete(sn.jobs[i], key)
+			job = s.freeze(e)
 		}
+		sn.jobs.put(key, job)
 	}
 	clear(sn.dirty)
 }

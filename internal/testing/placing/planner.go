@@ -4,6 +4,8 @@
 package placing
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 	v1 "k8s.io/kube-scheduler/config/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -35,7 +38,6 @@ func Planner(
 	name string, factory frameworkruntime.PluginFactory,
 ) *gang.Planner {
 	t.Helper()
-	metrics.Register()
 	registry := plugins.NewInTreeRegistry()
 	registry[name] = factory
 	profile := DefaultProfile(t)
@@ -47,21 +49,52 @@ func Planner(
 			profile.Plugins.Score.Disabled = append(profile.Plugins.Score.Disabled, p)
 		}
 	}
-	factories := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-	f, err := frameworkruntime.NewFramework(t.Context(), registry, profile,
-		frameworkruntime.WithClientSet(fake.NewClientset()),
-		frameworkruntime.WithInformerFactory(factories),
-		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(pods, nodes)),
-		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
-		frameworkruntime.WithPodNominator(noNominations{}),
-	)
+	f, err := Framework(t.Context(), registry, profile, cache.NewSnapshot(pods, nodes), noNominations{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	factories.Start(t.Context().Done())
-	factories.WaitForCacheSync(t.Context().Done())
 	return planning(f, arrange)
 }
+
+// Framework is a profile on a snapshot, behind which there is an API server without objects. Its informers end with the context.
+func Framework(
+	ctx context.Context, registry frameworkruntime.Registry, profile *schedulerconfig.KubeSchedulerProfile, snapshot *cache.Snapshot, nominator fwk.PodNominator,
+) (framework.Framework, error) {
+	metrics.Register()
+	client := fake.NewClientset()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	f, err := frameworkruntime.NewFramework(ctx, registry, profile,
+		frameworkruntime.WithClientSet(client),
+		frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithSnapshotSharedLister(snapshot),
+		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
+		frameworkruntime.WithPodNominator(nominator),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("building a profile: %w", err)
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return f, nil
+}
+
+// Default plans on a snapshot by upstream's default profile, with as many nodes scored as upstream does by default. No pod is nominated to a node.
+func Default(ctx context.Context, snapshot *cache.Snapshot) (*gang.Planner, error) {
+	profile, err := Profile()
+	if err != nil {
+		return nil, err
+	}
+	f, err := Framework(ctx, plugins.NewInTreeRegistry(), profile, snapshot, noNominations{})
+	if err != nil {
+		return nil, err
+	}
+	p := planning(f, nil)
+	p.SampleSize = UpstreamSample
+	return p, nil
+}
+
+// UpstreamSample is how many of so many nodes upstream scores where its configuration does not say.
+func UpstreamSample(nodes int) int { return max(100, nodes*max(5, 50-nodes/125)/100) }
 
 // planning is a planner with a profile.
 func planning(f framework.Framework, arrange func(*model.Job) gang.Arrangement) *gang.Planner {
@@ -81,16 +114,25 @@ func planning(f framework.Framework, arrange func(*model.Job) gang.Arrangement) 
 // DefaultProfile is upstream's default profile without what needs a cluster behind it.
 func DefaultProfile(t testing.TB) *schedulerconfig.KubeSchedulerProfile {
 	t.Helper()
+	profile, err := Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return profile
+}
+
+// Profile is the same for who is no test.
+func Profile() (*schedulerconfig.KubeSchedulerProfile, error) {
 	var versioned v1.KubeSchedulerConfiguration
 	scheme.Scheme.Default(&versioned)
 	var config schedulerconfig.KubeSchedulerConfiguration
 	if err := scheme.Scheme.Convert(&versioned, &config, nil); err != nil {
-		t.Fatal(err)
+		return nil, fmt.Errorf("converting upstream's defaults: %w", err)
 	}
 	profile := config.Profiles[0]
 	without := sets.New(upstream.DynamicResources, upstream.NodeVolumeLimits, upstream.DefaultPreemption, upstream.GangScheduling)
 	profile.Plugins.MultiPoint.Enabled = slices.DeleteFunc(profile.Plugins.MultiPoint.Enabled, func(p schedulerconfig.Plugin) bool {
 		return without.Has(p.Name)
 	})
-	return &profile
+	return &profile, nil
 }
