@@ -145,7 +145,6 @@ func TestATransformedObjectIsLeftAlone(t *testing.T) {
 	s := newSharer()
 	pod := transformed(t, s, decoded(t, member("a", "node-1"), &corev1.Pod{}))
 	labels := pod.Labels
-	transformed(t, newSharer(), decoded(t, member("b", "node-1"), &corev1.Pod{}))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
