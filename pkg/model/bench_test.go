@@ -5,6 +5,7 @@ package model_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,6 +106,58 @@ func BenchmarkPodEvent(b *testing.B) {
 				look(s)
 				look(s)
 			}
+		})
+	}
+}
+
+// BenchmarkStart measures what the model does for a pod at the start, and what it keeps of it: pods in gangs of 100 on 10,000 nodes, and such that wait.
+func BenchmarkStart(b *testing.B) {
+	const nodes, pods = 10_000, 50_000
+	requests := corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
+	pod := func(i int, bound bool) *corev1.Pod {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: fmt.Sprintf("pod-%06d", i), UID: types.UID(fmt.Sprintf("7f2c0000-0000-4000-8000-%012d", i)),
+				Annotations: map[string]string{model.GroupNameAnnotation: fmt.Sprintf("job-%d", i/100)},
+			},
+			Spec: corev1.PodSpec{SchedulerName: batch, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}},
+		}
+		if bound {
+			p.Spec.NodeName = fmt.Sprintf("node-%d", i%nodes)
+		}
+		return p
+	}
+	for name, bound := range map[string]bool{"on nodes": true, "waiting": false} {
+		b.Run(name, func(b *testing.B) {
+			list := make([]*corev1.Pod, pods)
+			for i := range list {
+				list[i] = pod(i, bound)
+			}
+			var before, after runtime.MemStats
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				s := watching()
+				for i := range nodes {
+					s.UpsertNode(&corev1.Node{
+						ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)},
+						Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("64"), "pods": resource.MustParse("110")}},
+					})
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				b.StartTimer()
+				for _, p := range list {
+					s.UpsertPod(p)
+				}
+				b.StopTimer()
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				runtime.KeepAlive(s)
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/pods, "kept-B/pod")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/pods, "ns/pod")
 		})
 	}
 }

@@ -147,6 +147,8 @@ type ledger struct {
 	leaving map[types.UID]bool
 	// touched are the nodes whose room changed since the last write ended.
 	touched []string
+	// request is what the pod before asked for.
+	request resource.Vector
 }
 
 // holding is what a pod takes of its node, and what the affinity and spread terms of other pods look at.
@@ -172,6 +174,14 @@ func (l *ledger) at(name string) *node {
 		l.nodes[name] = n
 	}
 	return n
+}
+
+// alike is what a pod asks for, kept once for pods that ask for the same and come one after the other, as those of a job do.
+func (l *ledger) alike(request resource.Vector) resource.Vector {
+	if !slices.Equal(request, l.request) {
+		l.request = request
+	}
+	return l.request
 }
 
 // touch records that the room of a node changed.

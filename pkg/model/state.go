@@ -151,6 +151,8 @@ func (s *State) UpsertPod(pod *corev1.Pod) Change {
 			return
 		}
 		t := NewTask(pod)
+		t.Request = s.ledger.alike(t.Request)
+		t.Charge = t.Request
 		if ours {
 			t.Job = s.jobFor(pod)
 			t = s.upsertTask(s.claims.charged(t), c)

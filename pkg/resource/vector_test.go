@@ -148,3 +148,47 @@ func TestNothingExceedsItsOwnMaximum(t *testing.T) {
 		}
 	})
 }
+
+// TestOfPodIsWhatTheSchedulerCounts: the short way for pods of one container leads where upstream's does.
+func TestOfPodIsWhatTheSchedulerCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		amounts := func(what string) corev1.ResourceList {
+			if rapid.Bool().Draw(t, "no "+what) {
+				return nil
+			}
+			drawn := rapid.MapOfN(rapid.SampledFrom([]corev1.ResourceName{"cpu", "memory", "nvidia.com/gpu"}), rapid.SampledFrom([]string{"0", "1", "1500m", "2Gi", "5Ei"}), 0, 3)
+			l := corev1.ResourceList{}
+			for name, amount := range drawn.Draw(t, what) {
+				l[name] = apiresource.MustParse(amount)
+			}
+			return l
+		}
+		containers := func(what string, most int) []corev1.Container {
+			var drawn []corev1.Container
+			for i := range rapid.IntRange(0, most).Draw(t, what) {
+				drawn = append(drawn, corev1.Container{Name: fmt.Sprintf("%s-%d", what, i), Resources: corev1.ResourceRequirements{Requests: amounts("requests")}})
+			}
+			return drawn
+		}
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: containers("work", 2), InitContainers: containers("init", 1), Overhead: amounts("overhead")}}
+		if requests := amounts("pod's"); requests != nil {
+			pod.Spec.Resources = &corev1.ResourceRequirements{Requests: requests}
+		}
+		for i := range pod.Spec.Containers {
+			c := &pod.Spec.Containers[i]
+			status := corev1.ContainerStatus{Name: c.Name, AllocatedResources: amounts("allocated"), Resources: &corev1.ResourceRequirements{Requests: amounts("actual")}}
+			if rapid.Bool().Draw(t, "as asked for") {
+				status.AllocatedResources, status.Resources.Requests = c.Resources.Requests, c.Resources.Requests
+			}
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+		}
+		if rapid.Bool().Draw(t, "infeasible") {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible}}
+		}
+		want := podresource.PodRequests(pod, podresource.PodResourcesOptions{UseStatusResources: true})
+		want[corev1.ResourcePods] = apiresource.MustParse("1")
+		if got := resource.OfPod(pod); !resource.FromList(want).AtMost(resource.MostOfPod).Equal(got) {
+			t.Errorf("got %s, upstream counts %v", got, want)
+		}
+	})
+}

@@ -284,7 +284,7 @@ func TestFinishedPodsCountForTheirGang(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				state := newState()
 				client := fake.NewClientset(tc.pod)
-				check(t, informer.Finished(t.Context(), state, client))
+				check(t, informer.Finished(t.Context(), state, client, atOnce()))
 				synctest.Wait()
 				var got *facts
 				if task := state.Task("p"); task != nil {
@@ -303,10 +303,36 @@ func TestFinishedPodsCountForTheirGang(t *testing.T) {
 	}
 }
 
+// atOnce is closed.
+func atOnce() <-chan struct{} {
+	known := make(chan struct{})
+	close(known)
+	return known
+}
+
+// TestFinishedPodsWaitForTheirOwners: until the controllers are known nobody can tell of which gang a finished pod is.
+func TestFinishedPodsWaitForTheirOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state, known, told := newState(), make(chan struct{}), make(chan error, 1)
+		go func() {
+			told <- informer.Finished(t.Context(), state, fake.NewClientset(newPod("p", "p", in("train"), succeeded)), known)
+		}()
+		synctest.Wait()
+		if len(told) > 0 || state.Task("p") != nil {
+			t.Error("a finished pod is told before its owner may be known")
+		}
+		close(known)
+		synctest.Wait()
+		if len(told) == 0 || state.Task("p") == nil {
+			t.Error("a finished pod is not told though the owners are known")
+		}
+	})
+}
+
 func TestFinishedAsksForFinishedPodsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		check(t, informer.Finished(t.Context(), newState(), client))
+		check(t, informer.Finished(t.Context(), newState(), client, atOnce()))
 		var selectors []string
 		for _, action := range client.Actions() {
 			if list, ok := action.(interface {
@@ -326,7 +352,7 @@ func TestFinishedGivesUpWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := informer.Finished(ctx, newState(), fake.NewClientset()); err == nil {
+		if err := informer.Finished(ctx, newState(), fake.NewClientset(), atOnce()); err == nil {
 			t.Error("finished pods are said to be known though nobody asked for them")
 		}
 	})

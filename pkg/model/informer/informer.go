@@ -111,9 +111,9 @@ func Core(state *model.State, factory informers.SharedInformerFactory) ([]cache.
 }
 
 // Finished feeds the model the pods that have finished, which the scheduler's own informer leaves out: members that
-// succeeded count toward the minimum of their gang. It returns once they have been delivered. Owners must have run before: which of the pods
-// are members of gangs they know.
-func Finished(ctx context.Context, state *model.State, client kubernetes.Interface) error {
+// succeeded count toward the minimum of their gang. It returns once they have been delivered. They are read at once, and told to the model once
+// known is closed: which of them are members of gangs the owners know.
+func Finished(ctx context.Context, state *model.State, client kubernetes.Interface, known <-chan struct{}) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fmt.Sprintf("status.phase!=%s,status.phase!=%s,status.phase!=%s", corev1.PodPending, corev1.PodRunning, corev1.PodUnknown)
@@ -121,11 +121,15 @@ func Finished(ctx context.Context, state *model.State, client kubernetes.Interfa
 		informers.WithTransform(trimFinished))
 	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(handlers(
 		func(p *corev1.Pod) {
+			<-known
 			if state.JobOf(p).Source != model.FromPod {
 				state.UpsertPod(p)
 			}
 		},
-		func(p *corev1.Pod) { state.DeletePod(p.UID) }))
+		func(p *corev1.Pod) {
+			<-known
+			state.DeletePod(p.UID)
+		}))
 	if err != nil {
 		return fmt.Errorf("watching finished pods: %w", err)
 	}

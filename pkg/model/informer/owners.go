@@ -183,6 +183,9 @@ func (o *Owners) Run(ctx context.Context) error {
 	return nil
 }
 
+// Seen is closed once the controllers that were there have been delivered, or Run has failed.
+func (o *Owners) Seen() <-chan struct{} { return o.seen }
+
 // followJobs watches Jobs, which the scheduler's own informers do not. Of each it keeps the meta data.
 func (o *Owners) followJobs(ctx context.Context) error {
 	if _, err := o.kube.BatchV1().Jobs("").List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsForbidden(err) {

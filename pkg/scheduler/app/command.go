@@ -5,7 +5,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/server"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/client-go/tools/cache"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	basecompatibility "k8s.io/component-base/compatibility"
@@ -162,8 +160,8 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 		return err
 	}
 	tenure.begin(cc.LeaderElection, sched)
-	if !cc.ComponentConfig.DelayCacheUntilActive {
-		nodesFirst(ctx, cc.InformerFactory.Core().V1().Nodes().Informer())
+	if err := shareObjects(cc.InformerFactory); err != nil {
+		return err
 	}
 	if mutable, ok := gate.(featuregate.MutableFeatureGate); ok {
 		mutable.AddMetrics()
@@ -193,14 +191,6 @@ func switchable(sched *scheduler.Scheduler) map[string]*reload.ReloadableFramewo
 		sched.Profiles[name] = switches[name]
 	}
 	return switches
-}
-
-// nodesFirst delivers the nodes before the pods. For each node that appears the scheduling queue goes through all pods
-// behind the gate: 5,000 nodes that come after 10,000 pods take seconds, before them nothing. Upstream starts the
-// informer again with the others, which does nothing but log a line.
-func nodesFirst(ctx context.Context, nodes cache.SharedIndexInformer) {
-	go nodes.RunWithContext(ctx)
-	cache.WaitFor(ctx, "", nodes.HasSyncedChecker())
 }
 
 // Adapt fits a scheduler that does not run yet to the core of its plugins. Without a batch profile there is nothing to fit.

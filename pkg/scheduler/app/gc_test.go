@@ -14,9 +14,9 @@ func TestGCPercent(t *testing.T) {
 		want int
 	}{
 		"nothing collected yet": {0, 200},
-		"small":                 {100 << 20, 200},
-		"the limit of garbage":  {250 << 20, 160},
-		"large":                 {400 << 20, 100},
+		"small":                 {64 << 20, 200},
+		"the limit of garbage":  {80 << 20, 160},
+		"large":                 {128 << 20, 100},
 		"huge":                  {8 << 30, 100},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -329,12 +329,8 @@ func (c *Core) Clients(handle fwk.Handle) (informer.Clients, error) {
 func (c *Core) run(ctx context.Context, owners *informer.Owners, groups informer.Clients, synced []cache.DoneChecker) {
 	logger := klog.FromContext(ctx)
 	watching, watchCtx := errgroup.WithContext(ctx)
-	watching.Go(func() error {
-		if err := owners.Run(ctx); err != nil {
-			return err
-		}
-		return informer.Finished(ctx, c.State, c.handle.ClientSet())
-	})
+	watching.Go(func() error { return owners.Run(ctx) })
+	watching.Go(func() error { return informer.Finished(ctx, c.State, c.handle.ClientSet(), owners.Seen()) })
 	watching.Go(func() error { return informer.Groups(ctx, c.State, groups) })
 	watching.Go(func() error { return informer.ClaimTemplates(ctx, c.State, c.handle.ClientSet()) })
 	watching.Go(func() error {
