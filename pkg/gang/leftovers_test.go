@@ -13,8 +13,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"pgregory.net/rapid"
-
-	"github.com/caldera-scheduler/caldera/pkg/gang"
 )
 
 // TestRefusalsAreAsIfNothingWereRemembered: what the nodes had left at one plan tells nothing wrong at the next, though pods have come and gone since. The
@@ -57,12 +55,7 @@ func (w *fixture) plansAsOneThatForgets(tb testing.TB, r *rapid.T, name string) 
 	}
 	job := w.job(gangOf(name, size, size, fmt.Sprint(rapid.IntRange(1, 9).Draw(r, "cpu")), change...))
 	got := w.plan(tb, job)
-	p := w.planner
-	forgetful := &gang.Planner{
-		Framework: p.Framework, Arrange: p.Arrange, NewState: p.NewState, NewPodInfo: p.NewPodInfo, RemovePod: p.RemovePod, Assume: p.Assume,
-		SampleSize: p.SampleSize, ReservationCanFail: p.ReservationCanFail, ByLabels: p.ByLabels, FiltersByLook: p.FiltersByLook, ScoresByLook: p.ScoresByLook, Ours: p.Ours, Domains: p.Domains,
-	}
-	want, err := forgetful.Plan(tb.Context(), asking(job))
+	want, err := w.planner.Anew().Plan(tb.Context(), asking(job))
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -82,6 +82,13 @@ type Planner struct {
 	infos map[types.UID]fwk.PodInfo
 }
 
+// Anew returns a planner of the same profile that has planned nothing yet.
+func (p *Planner) Anew() *Planner {
+	anew := *p
+	anew.start, anew.cache, anew.looks, anew.leftovers, anew.infos = 0, classCache{}, looks{}, leftovers{}, nil
+	return &anew
+}
+
 // Plan places as many of the tasks as the requirement asks for, in order, or none, within the budget. Best-effort tasks of a gang are
 // placed along with it where there is room. An error means that a plugin failed, not that the gang does not fit.
 func (p *Planner) Plan(ctx context.Context, r Request) (Plan, error) {

@@ -160,10 +160,7 @@ func planKnown(ctx context.Context, w *world) (time.Duration, error) {
 func planNew(ctx context.Context, w *world) (time.Duration, error) {
 	planned := w.planner
 	defer func() { w.planner = planned }()
-	w.planner = &gang.Planner{
-		Framework: planned.Framework, Arrange: planned.Arrange, NewState: planned.NewState, NewPodInfo: planned.NewPodInfo, RemovePod: planned.RemovePod,
-		Assume: planned.Assume, SampleSize: planned.SampleSize, ReservationCanFail: planned.ReservationCanFail, ByLabels: planned.ByLabels, Ours: planned.Ours,
-	}
+	w.planner = planned.Anew()
 	return w.plan(ctx, w.state.Job(keyOf("gang-0")), gangSize)
 }
 
@@ -262,13 +259,19 @@ func (w *world) snap(pods []*corev1.Pod) (time.Duration, error) {
 func updateSnapshot(pods func(*world) int) func(context.Context, *world) (time.Duration, error) {
 	return func(_ context.Context, w *world) (time.Duration, error) {
 		n := min(pods(w), len(w.singles))
+		var there []*corev1.Pod
+		defer func() {
+			for _, p := range there {
+				w.cache.ForgetPod(w.logger, p) //nolint:errcheck // It was just assumed.
+			}
+		}()
 		for i, p := range w.singles[:n] {
 			assumed := *p
 			assumed.Spec.NodeName = nodeName(i % w.nodes)
 			if err := w.cache.AssumePod(w.logger, &assumed); err != nil {
 				return 0, fmt.Errorf("assuming pod %s: %w", p.Name, err)
 			}
-			defer w.cache.ForgetPod(w.logger, &assumed) //nolint:errcheck // It was just assumed.
+			there = append(there, &assumed)
 		}
 		began := time.Now()
 		if err := w.cache.UpdateSnapshot(w.logger, w.snapshot); err != nil {
@@ -289,5 +292,4 @@ func divide(ctx context.Context, w *world) (time.Duration, error) {
 	q.Weight = 3 - q.Weight
 	w.state.UpsertQueue(&q)
 	return choose(ctx, w)
-
 }
