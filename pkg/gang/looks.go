@@ -38,12 +38,10 @@ type spec struct {
 type looks struct {
 	// nodes are the numbers by position on the snapshot.
 	nodes []numbered
-	// numbers are those of the looks there have been, and kinds those of the specs.
+	// numbers are those of the looks there have been, and specs what nodes' objects said, by that in words.
 	numbers map[look]int
-	kinds   map[string]int
-	// specs are those of the nodes' objects.
-	specs map[*corev1.Node]spec
-	// text is room to put one in words.
+	specs   map[string]spec
+	// text is room for these words.
 	text []byte
 }
 
@@ -61,8 +59,8 @@ const unlike = -1
 // prepare makes room for as many nodes, and forgets what has been. Nodes come and go, and their looks change: what nobody looks like any more is not kept for ever.
 func (l *looks) prepare(nodes int) {
 	const spare = 1024
-	if l.numbers == nil || len(l.numbers) > 4*nodes+spare || len(l.specs) > 2*nodes+spare {
-		*l = looks{numbers: map[look]int{}, kinds: map[string]int{}, specs: map[*corev1.Node]spec{}}
+	if l.numbers == nil || max(len(l.numbers), len(l.specs)) > 4*nodes+spare {
+		*l = looks{numbers: map[look]int{}, specs: map[string]spec{}}
 	}
 	if len(l.nodes) < nodes {
 		l.nodes = append(l.nodes, make([]numbered, nodes-len(l.nodes))...)
@@ -103,13 +101,9 @@ func (l *looks) number(info fwk.NodeInfo) int {
 	return n
 }
 
-// specOf reads what a node's object says. Objects are not changed, but replaced.
+// specOf reads what a node's object says.
 func (l *looks) specOf(info fwk.NodeInfo) spec {
-	n := info.Node()
-	if s, known := l.specs[n]; known {
-		return s
-	}
-	has := info.GetAllocatable()
+	n, has := info.Node(), info.GetAllocatable()
 	devices := slices.Sorted(maps.Keys(has.GetScalarResources()))
 	text := strconv.AppendBool(l.text[:0], n.Spec.Unschedulable)
 	for _, amount := range [...]int64{has.GetMilliCPU(), has.GetMemory(), has.GetEphemeralStorage(), int64(has.GetAllowedPodNumber())} {
@@ -126,13 +120,11 @@ func (l *looks) specOf(info fwk.NodeInfo) spec {
 		}
 	}
 	l.text = text
-	number, known := l.kinds[string(text)]
+	s, known := l.specs[string(text)]
 	if !known {
-		number = len(l.kinds)
-		l.kinds[string(text)] = number
+		s = spec{number: len(l.specs), devices: devices}
+		l.specs[string(text)] = s
 	}
-	s := spec{number: number, devices: devices}
-	l.specs[n] = s
 	return s
 }
 

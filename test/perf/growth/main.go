@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"syscall"
 	"time"
 
@@ -76,6 +77,9 @@ func newCommand() *cobra.Command {
 func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if o.output != "table" && o.output != "json" {
 		return fmt.Errorf("flag --output is %q: set it to table or json", o.output)
+	}
+	if o.from == "" && (len(o.nodes) == 0 || slices.Min(o.nodes) < roomy || o.queues < 1 || o.jobs < o.queues) {
+		return fmt.Errorf("flags --nodes %v, --queues %d, --jobs %d: set at least one size of %d nodes or more, one queue, and as many jobs as queues", o.nodes, o.queues, o.jobs, roomy)
 	}
 	all, err := o.figures(ctx, progress)
 	if err != nil {

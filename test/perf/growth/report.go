@@ -42,9 +42,12 @@ func round(d time.Duration) time.Duration {
 	return d.Round(time.Duration(math.Pow10(max(0, int(math.Log10(float64(d)))-2))))
 }
 
-// exponent is by which power of the number of nodes an operation grows from the first size to the last: 0 is flat, 1 is as the nodes.
+// exponent is by which power of the number of nodes an operation grows from the first size to the last: 0 is flat, 1 is as the nodes. Of one size it is not known, and 0.
 func exponent(all []result, op int) float64 {
 	first, last := all[0], all[len(all)-1]
+	if first.Nodes == last.Nodes {
+		return 0
+	}
 	return math.Log(float64(last.Operations[op].Fastest)/float64(first.Operations[op].Fastest)) / math.Log(float64(last.Nodes)/float64(first.Nodes))
 }
 
