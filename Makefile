@@ -152,7 +152,7 @@ compare: ## Compare with other schedulers in whole runs; COMPARE="--nodes 1000,5
 	go run ./test/perf/compare $(COMPARE)
 
 .PHONY: growth
-growth: ## Measure what grows from 1,000 to 50,000 nodes, in one process; it takes a quarter of an hour and 8 GB. GROWTH="--nodes 1000,5000" sets flags, GROWTH=--help lists them
+growth: ## Measure what grows from 1,000 to 50,000 nodes, in one process; it takes minutes, and 6 GB. GROWTH="--nodes 1000,5000" sets flags, GROWTH=--help lists them
 	go run ./test/perf/growth --plot docs/images/growth.svg $(GROWTH)
 
 .PHONY: wait

@@ -26,7 +26,7 @@ type leftovers struct {
 // column is one resource.
 type column struct {
 	name corev1.ResourceName
-	// left is what each node has left, known whether it says anything about the resource.
+	// left is what each node has left. Known is false where a node does not list the resource.
 	left  []int64
 	known []bool
 }

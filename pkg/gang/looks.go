@@ -13,14 +13,14 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// Most plugins go by little of a node: what it has and what is requested of it, how many pods it holds, its taints, and whether it is cordoned. To them
-// all nodes with the same of these look alike, so that one verdict, and one raw score, holds for all. A class that was not planned before asks them once
-// for each look, not for each node. Which plugins these are, Planner.FiltersByLook and ScoresByLook say.
+// Most plugins read little of a node: what it has, what is requested of it, how many pods it holds, its taints, and whether it is cordoned. Nodes that are
+// equal in these look alike to them. One verdict and one raw score hold for all such nodes. So a new class asks these plugins once for each look.
+// Planner.FiltersByLook and ScoresByLook say which plugins they are.
 
 // mostDevices is how many devices, and other resources of a name of their own, a node may list to be compared with others.
 const mostDevices = 6
 
-// look is what such plugins see of a node.
+// look is what these plugins read of a node.
 type look struct {
 	spec, pods                int
 	cpu, memory, storage      int64
@@ -45,8 +45,8 @@ type looks struct {
 	text []byte
 }
 
-// numbered is the number of a look, whether the node has images, and of which state of a node that is. No two states of any nodes have the same generation,
-// but for pods that a plan assumes on the snapshot: of their nodes the overlay has copies.
+// numbered is what is known of a node in one state: the number of its look, and whether it has images. Each state of a node has a generation of its own. Pods that a
+// plan assumes on the snapshot do not change it. The overlay has copies of their nodes.
 type numbered struct {
 	generation int64
 	number     int
@@ -128,7 +128,7 @@ func (l *looks) specOf(info fwk.NodeInfo) spec {
 	return s
 }
 
-// imageNames are the names by which nodes may have a pod's images. One without a tag stands for the latest.
+// imageNames are the names under which nodes may list a pod's images. A name without a tag means the tag latest.
 func imageNames(pod *corev1.Pod) []string {
 	var names []string
 	add := func(image string) { names = append(names, image, image+":latest") }
@@ -145,8 +145,7 @@ func imageNames(pod *corev1.Pod) []string {
 	return names
 }
 
-// imagesOn tells apart nodes that have different ones of some images, of which ImageLocality goes by the sizes and by how many nodes have them. Most often a node
-// has none of these.
+// imagesOn says which of some images a node has. ImageLocality scores their sizes, and how many nodes have them. Most often a node has none.
 func imagesOn(info fwk.NodeInfo, names []string) string {
 	states := info.GetImageStates()
 	var text []byte

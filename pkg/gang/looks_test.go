@@ -33,7 +33,7 @@ func (c *tallying) RunRawScorePlugins(ctx context.Context, state fwk.CycleState,
 	return c.Framework.RunRawScorePlugins(ctx, state, pod, node)
 }
 
-// TestNodesThatLookAlikeAreAskedOnce: of 300 nodes of three kinds, 100 cordoned, a look is asked about once while plugins go by looks, and each node if one does not.
+// TestNodesThatLookAlikeAreAskedOnce: 300 nodes are of three kinds. Plugins are asked about each kind once, and about each node if one plugin is not known.
 func TestNodesThatLookAlikeAreAskedOnce(t *testing.T) {
 	const each = 100
 	shapes := nodeShapes{
@@ -63,7 +63,7 @@ func TestNodesThatLookAlikeAreAskedOnce(t *testing.T) {
 	}
 }
 
-// strange is a plugin of somebody else's that filters, and of which nobody knows by what it goes.
+// strange is a filter from outside. The planner does not know what it reads.
 type strange struct{}
 
 func (*strange) Name() string { return "Strange" }
@@ -72,7 +72,7 @@ func (*strange) Filter(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInf
 	return nil
 }
 
-// TestNodesThatDifferAreAskedEach: of two nodes that differ in one thing by which plugins go, each is asked.
+// TestNodesThatDifferAreAskedEach: plugins are asked about both of two nodes if these differ in one thing that plugins read.
 func TestNodesThatDifferAreAskedEach(t *testing.T) {
 	t.Parallel()
 	has := func(name corev1.ResourceName, amount string) func(*corev1.Node) {

@@ -72,20 +72,25 @@ type Planner struct {
 	// Domains says inside of which nodes a gang is to be; nil: anywhere.
 	Domains Domains
 
+	memory
+}
+
+// memory is what a planner keeps from one plan to the next. It makes plans faster. Where nodes are sampled, it also says which of them are looked at.
+type memory struct {
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
 	cache classCache
-	// looks are those of the nodes, and leftovers what they have left, from one plan to the next.
+	// looks are those of the nodes, and leftovers what they have left.
 	looks     looks
 	leftovers leftovers
-	// infos are the parsed pods of the tasks for which room is kept, from one plan to the next.
+	// infos are the parsed pods of the tasks for which room is kept.
 	infos map[types.UID]fwk.PodInfo
 }
 
 // Anew returns a planner of the same profile that has planned nothing yet.
 func (p *Planner) Anew() *Planner {
 	anew := *p
-	anew.start, anew.cache, anew.looks, anew.leftovers, anew.infos = 0, classCache{}, looks{}, leftovers{}, nil
+	anew.memory = memory{}
 	return &anew
 }
 

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,21 @@ func TestTurnsLeaveTheClusterAsItWas(t *testing.T) {
 	}
 	if phase := w.dispatch.View().Phase(); phase != dispatch.Idle {
 		t.Errorf("the turn is %s, want none", phase)
+	}
+}
+
+// TestFlagsThatCannotBeAreNamed: nothing is measured, and the error says which flag to set.
+func TestFlagsThatCannotBeAreNamed(t *testing.T) {
+	for _, tc := range []struct{ flag, args string }{
+		{"--nodes", "--nodes="}, {"--nodes", "--nodes=0"}, {"--queues", "--queues=0"}, {"--jobs", "--jobs=1"}, {"--output", "--output=yaml"},
+	} {
+		cmd := newCommand()
+		cmd.SetArgs([]string{tc.args})
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tc.flag) {
+			t.Errorf("growth %s: %v, want an error about %s", tc.args, err, tc.flag)
+		}
 	}
 }
 
