@@ -71,9 +71,18 @@ func TestWhatTheSchedulerWroteIsTakenOverByTwoFlags(t *testing.T) {
 		owned   = "invalid ownership metadata"
 		written = "Apply failed with 1 conflict"
 	)
-	for name, tc := range map[string]struct{ with, plain, taking string }{
-		"queue":     {with: "queues: [{name: default, spec: {weight: 3}}]", plain: owned, taking: written},
-		"authority": {with: `visibility: {existingSecret: views, caBundle: "another"}`, plain: written, taking: written},
+	for name, tc := range map[string]struct {
+		with, plain, taking string
+		taken               func() bool // Looked at after the upgrade of the case: one without its value gives the field up again.
+	}{
+		"queue": {
+			with: "queues: [{name: default, spec: {weight: 3}}]", plain: owned, taking: written,
+			taken: func() bool { return r.weight(t, "default") == 3 },
+		},
+		"authority": {
+			with: `visibility: {existingSecret: views, caBundle: "another"}`, plain: written, taking: written,
+			taken: func() bool { return bundle() == "another" },
+		},
 	} {
 		if err := r.upgradeTaking(t, tc.with, false, false); err == nil || !strings.Contains(err.Error(), tc.plain) {
 			t.Errorf("%s: got %v without a flag, want %s", name, err, tc.plain)
@@ -81,11 +90,8 @@ func TestWhatTheSchedulerWroteIsTakenOverByTwoFlags(t *testing.T) {
 		if err := r.upgradeTaking(t, tc.with, true, false); err == nil || !strings.Contains(err.Error(), tc.taking) {
 			t.Errorf("%s: got %v with --take-ownership, want %s", name, err, tc.taking)
 		}
-		if err := r.upgradeTaking(t, tc.with, true, true); err != nil {
-			t.Errorf("%s: got %v with both flags", name, err)
+		if err := r.upgradeTaking(t, tc.with, true, true); err != nil || !tc.taken() {
+			t.Errorf("%s: got %v with both flags, the queue's weight %d and the authority %q", name, err, r.weight(t, "default"), bundle())
 		}
-	}
-	if r.weight(t, "default") != 3 || bundle() != "another" {
-		t.Errorf("queue default has the weight %d, and the authority is %q: want 3 and another", r.weight(t, "default"), bundle())
 	}
 }
