@@ -20,7 +20,7 @@ var SampleSize = sampleSize
 type Slots struct{ s *slots }
 
 // NewSlots returns n slots.
-func NewSlots(n int) Slots { return Slots{newSlots(n)} }
+func NewSlots(n int, queued func(more int)) Slots { return Slots{newSlots(n, queued)} }
 
 // Acquire takes a slot for a turn.
 func (s Slots) Acquire(ctx context.Context, turn uint64) error { return s.s.acquire(ctx, turn) }

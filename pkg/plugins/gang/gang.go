@@ -83,7 +83,7 @@ func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plu
 			args:    *args,
 			planner: newPlanner(f, parts, devices),
 			binder:  surely{binder.(fwk.BindPlugin), handle.ClientSet()},
-			slots:   newSlots(int(args.BindConcurrency)),
+			slots:   newSlots(int(args.BindConcurrency), func(more int) { parts.Turns().Unbound(more) }),
 		}, nil
 	}
 }

@@ -19,6 +19,8 @@ type slots struct {
 	waiting *heap.Heap[*ticket]
 	// arrivals breaks ties within a turn.
 	arrivals uint64
+	// queued is told how many more pods wait, or fewer. It must not call back.
+	queued func(more int)
 }
 
 // ticket is one pod waiting to be bound.
@@ -31,8 +33,8 @@ type ticket struct {
 // Position implements heap.Element.
 func (t *ticket) Position() *int { return &t.at }
 
-func newSlots(n int) *slots {
-	return &slots{free: n, waiting: heap.New(func(a, b *ticket) bool {
+func newSlots(n int, queued func(more int)) *slots {
+	return &slots{free: n, queued: queued, waiting: heap.New(func(a, b *ticket) bool {
 		if a.turn != b.turn {
 			return a.turn < b.turn
 		}
@@ -51,6 +53,7 @@ func (s *slots) acquire(ctx context.Context, turn uint64) error {
 	s.arrivals++
 	t := &ticket{turn: turn, arrival: s.arrivals, ready: make(chan struct{}), at: -1}
 	s.waiting.Put(t)
+	s.queued(1)
 	s.mu.Unlock()
 	select {
 	case <-t.ready:
@@ -65,6 +68,7 @@ func (s *slots) acquire(ctx context.Context, turn uint64) error {
 		s.pass()
 	default:
 		s.waiting.Remove(t)
+		s.queued(-1)
 	}
 	return context.Cause(ctx)
 }
@@ -83,4 +87,5 @@ func (s *slots) pass() {
 		return
 	}
 	close(s.waiting.Pop().ready)
+	s.queued(-1)
 }

@@ -16,6 +16,17 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/gang"
 )
 
+// counted counts pods that wait for a slot. At most so many are to wait at a time, and none when the test ends.
+func counted(t *testing.T, most int) (queued func(more int)) {
+	var now, highest atomic.Int32
+	t.Cleanup(func() {
+		if int(highest.Load()) != most || now.Load() != 0 {
+			t.Errorf("%d pods waited at a time, and %d wait in the end: want %d and none", highest.Load(), now.Load(), most)
+		}
+	})
+	return func(more int) { highest.Store(max(highest.Load(), now.Add(int32(more)))) }
+}
+
 func TestNoMorePodsAreBoundAtATimeThanThereAreSlots(t *testing.T) {
 	for name, tc := range map[string]struct {
 		slots, pods int
@@ -28,7 +39,7 @@ func TestNoMorePodsAreBoundAtATimeThanThereAreSlots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				slots := gang.NewSlots(tc.slots)
+				slots := gang.NewSlots(tc.slots, counted(t, tc.pods-tc.slots))
 				begin := time.Now()
 				var binding, most atomic.Int32
 				done := make(chan error)
@@ -60,7 +71,7 @@ func TestNoMorePodsAreBoundAtATimeThanThereAreSlots(t *testing.T) {
 
 func TestASlotThatNobodyWaitsForIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slots := gang.NewSlots(2)
+		slots := gang.NewSlots(2, counted(t, 0))
 		bound := make(chan int)
 		go func() {
 			for i := range 5 {
@@ -100,7 +111,7 @@ func TestOlderTurnsAreBoundFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				slots := gang.NewSlots(1)
+				slots := gang.NewSlots(1, counted(t, len(tc.asking)))
 				if err := slots.Acquire(t.Context(), 9); err != nil {
 					t.Fatal(err)
 				}
@@ -148,7 +159,7 @@ func TestWhoGivesUpPassesItsSlotOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 200 {
 				synctest.Test(t, func(t *testing.T) {
-					slots := gang.NewSlots(1)
+					slots := gang.NewSlots(1, counted(t, 2))
 					if err := slots.Acquire(t.Context(), 1); err != nil {
 						t.Fatal(err)
 					}

@@ -105,6 +105,8 @@ type Dispatcher struct {
 	// paused is until when no turn begins.
 	paused time.Time
 	cycle  schedulingCycle
+	// unbound are the pods of earlier turns that wait to be bound. It has no need of the lock.
+	unbound unbound
 	// urgent are members from when they are activated until they are taken from the queue.
 	urgent map[types.UID]bool
 	// adopting are rules that come into force when the turn ends; nil when there are none.

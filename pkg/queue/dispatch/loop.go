@@ -85,6 +85,9 @@ func (d *Dispatcher) proceed() {
 
 // nextUnlessPaused begins the next turn, or returns how long until one may begin though nothing happens.
 func (d *Dispatcher) nextUnlessPaused() (t *turn, later time.Duration) {
+	if d.unbound.tooMany() {
+		return nil, idleWait
+	}
 	if pause := d.paused.Sub(d.cfg.Clock.Now()); pause > 0 {
 		return nil, pause
 	}

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -214,6 +216,45 @@ func TestNobodyWaitsForGangsThatSelectFullNodes(t *testing.T) {
 	}
 	env.Eventually(t, soon, oneStarted)
 	env.Consistently(t, time.Second, oneStarted)
+}
+
+// TestWhoIsFirstDoesNotWaitForTheBindsOfAllOthers: the scheduler may send few requests, and 1,200 pods find room sooner than they can be bound. A
+// job that comes then and goes before all others does not wait until all of them are.
+func TestWhoIsFirstDoesNotWaitForTheBindsOfAllOthers(t *testing.T) {
+	t.Parallel()
+	const jobs, size, first = 12, 100, 4
+	e := env.New(t, localcluster.Options{Nodes: 12, Shapes: []string{"cpu=32,memory=64Gi"}})
+	e.PriorityClass(t, "urgent", 1000)
+	var early []env.Gang
+	for i := range jobs {
+		early = append(early, env.Gang{Name: fmt.Sprintf("early-%d", i), Min: size, Size: size, CPU: "100m"})
+		e.Create(t, early[i])
+	}
+	bound := func() (n int) {
+		for _, g := range early {
+			of, _ := e.Bound(t, g.Name)
+			n += of
+		}
+		return n
+	}
+	e.StartSchedulerWith(t, "", func(c *schedulerconfig.KubeSchedulerConfiguration) {
+		c.ClientConnection.QPS, c.ClientConnection.Burst = 200, 1
+	})
+	env.Eventually(t, soon, func() string {
+		if bound() == 0 {
+			return "no pod is bound"
+		}
+		return ""
+	})
+	urgent := env.Gang{Name: "urgent", Min: first, Size: first, CPU: "100m", Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = "urgent" }}
+	e.Create(t, urgent)
+	before := bound()
+	env.Eventually(t, soon, e.AllBound(t, urgent.Name, first))
+	after := bound()
+	t.Logf("of %d pods %d were bound when it came, and %d when it was bound", jobs*size, before, after)
+	if most := before + jobs*size*2/3; after > most {
+		t.Errorf("%d were bound before it, want at most %d", after, most)
+	}
 }
 
 // TestNobodyWaitsForPodsWhoseBindingsAreRefused: a policy denies the bindings of one namespace. Its pods are bound when it is gone.
