@@ -153,7 +153,8 @@ compare: ## Compare with other schedulers in whole runs; COMPARE="--nodes 1000,5
 
 .PHONY: growth
 growth: ## Measure what grows from 1,000 to 50,000 nodes, in one process; it takes minutes, and 6 GB. GROWTH="--nodes 1000,5000" sets flags, GROWTH=--help lists them
-	go run ./test/perf/growth --plot docs/images/growth.svg $(GROWTH)
+	@mkdir -p _output
+	go run ./test/perf/growth --plot _output/growth.svg $(GROWTH)
 
 .PHONY: wait
 wait: $(BIN)/localcluster $(BIN)/kube-scheduler ## Measure what work that cannot run costs others; WAIT="--row small --kinds all" sets flags, WAIT=--help lists them
