@@ -197,7 +197,7 @@ func (s *waitlist) bookIn() map[model.JobKey]*model.Job {
 	}
 	policies.Update()
 	if len(s.queues) > 0 {
-		s.lots.backlog.rebook()
+		s.lots.backlog.rebook(policies.Book())
 		s.queues = emptied(s.queues)
 		if barred := s.queueBlocks.renew(); len(barred) > 0 {
 			for key, w := range s.jobs {
