@@ -5,6 +5,7 @@ package policy
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -67,6 +68,21 @@ func (o *orders) CompareQueues(a, b *account.Queue) int {
 		return c
 	}
 	return compareAge(a, b)
+}
+
+// OrdersByAccounts reports whether CompareQueues goes by nothing but accounts: those of the two queues, and of the queues above each of them up to where
+// their ways part. Then the order of two queues is another one only if the book says that one of these accounts has shifted.
+func (s *Set) OrdersByAccounts() bool { return s.byAccounts }
+
+// goesByAccounts is what OrdersByAccounts reports.
+func (o *orders) goesByAccounts() bool {
+	return !slices.ContainsFunc(o.queues, func(p ordering[QueueOrderer]) bool {
+		switch p.by.(type) {
+		case proportion, capacity:
+			return false
+		}
+		return true
+	})
 }
 
 // CompareTasks is the order that policies give to two tasks of a job by what they are themselves; zero without an opinion.

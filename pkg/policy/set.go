@@ -36,8 +36,8 @@ type Set struct {
 	book *account.Book
 	// usage is what jobs hold, by queue and priority; nil when no action evicts.
 	usage *usageByPriority
-	// byClaim: admission goes by queue and claim alone.
-	byClaim bool
+	// byClaim: admission goes by queue and claim alone. ByAccounts: the order of queues goes by their accounts alone.
+	byClaim, byAccounts bool
 	// tree is that of hierarchical drf; nil without it.
 	tree *hdrf.Tree
 
@@ -104,7 +104,7 @@ func Compile(args *config.BatchQueueArgs, outside ...Extension) (*Set, error) {
 	if len(s.evictions.actions) > 0 {
 		s.usage = newUsageByPriority()
 	}
-	s.byClaim = s.goesByClaim()
+	s.byClaim, s.byAccounts = s.goesByClaim(), s.goesByAccounts()
 	return s, errs.ToAggregate()
 }
 

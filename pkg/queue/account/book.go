@@ -40,6 +40,7 @@ type Book struct {
 	inherited    map[string]model.Recent
 	// loosened counts the times that some queue's room may have grown; freed those that a job may be let in that was not.
 	loosened, freed uint64
+	shifts          shifts
 }
 
 // posting is what a job adds to its queue. The zero value is that of a job that does not exist.
@@ -53,7 +54,7 @@ type posting struct {
 func NewBook(mode Mode) *Book {
 	return &Book{
 		mode: mode, inherited: map[string]model.Recent{}, specs: map[string]*model.Queue{}, queues: map[string]*Queue{},
-		jobs: map[model.JobKey]posting{}, stale: true,
+		jobs: map[model.JobKey]posting{}, stale: true, shifts: shifts{earlier: 1},
 	}
 }
 
@@ -187,7 +188,10 @@ func (b *Book) post(name string, before, after *Usage) {
 	q.Own.replace(before, after)
 	for above := q; above != nil; above = above.Parent {
 		above.Total.replace(before, after)
-		above.Share = above.share(b.mode)
+		if share := above.share(b.mode); share != above.Share {
+			above.Share = share
+			b.shifts.note(above, len(b.sorted))
+		}
 	}
 	if q.Spec == nil && q.Own.Jobs == 0 {
 		// Nobody names it any more.
@@ -282,6 +286,7 @@ func (b *Book) arrange() {
 			q.Spec = nil
 			if q.Own.Jobs == 0 && (b.mode != Hierarchy || name != model.RootQueue) {
 				delete(b.queues, name)
+				q.first, q.end = 0, 0
 			}
 		}
 	}
@@ -293,6 +298,7 @@ func (b *Book) arrange() {
 		q.Total = Usage{}
 	}
 	b.link()
+	b.setSpans()
 	b.above = map[string][]string{}
 	for _, q := range b.sorted {
 		for above := q.Parent; above != nil && b.mode == Hierarchy; above = above.Parent {

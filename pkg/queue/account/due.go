@@ -120,6 +120,7 @@ func (b *Book) setDue() (grown, shrunk bool) {
 		grown = grown || !before[i].Covers(q.Deserved)
 		shrunk = shrunk || !q.Deserved.Covers(before[i])
 	}
+	b.shifts.drop()
 	return grown, shrunk
 }
 

@@ -118,6 +118,8 @@ type Queue struct {
 	Children []*Queue
 	// depth counts the ancestors; place is the queue's among all by name.
 	depth, place int
+	// first and end are what Span returns.
+	first, end int
 	// bounds is what the queue's object bounds.
 	bounds resource.Portion
 	// Own is the usage of the queue's own jobs; Total that of its descendants too.

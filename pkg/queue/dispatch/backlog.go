@@ -40,6 +40,8 @@ type line struct {
 	ready, retries *heap.Heap[*lot]
 	// at is the place among the lines in which a lot is ready, -1 when none is.
 	at int
+	// touched: the ranking has yet to look at it.
+	touched bool
 }
 
 func newLine(key lineKey, policies *policy.Set) *line {
@@ -47,15 +49,54 @@ func newLine(key lineKey, policies *policy.Set) *line {
 	return &line{lineKey: key, at: -1, ready: heap.New(before), retries: heap.New(before)}
 }
 
+// lineup is the lines of all queues.
+type lineup struct {
+	// lines has one line for each queue, and one for its guests. A line is active while one of its lots may have a turn; guests counts those of
+	// them that are of guests. Others is a copy of the active lines, for sorting.
+	lines          map[lineKey]*line
+	active, others []*line
+	guests         int
+	ranking        ranking
+}
+
+// activate takes in that a lot of a line may have a turn by now.
+func (u *lineup) activate(l *line) {
+	l.at = len(u.active)
+	u.active = append(u.active, l)
+	if l.guest {
+		u.guests++
+	}
+}
+
+// deactivate takes in that none may any more.
+func (u *lineup) deactivate(l *line) {
+	last := len(u.active) - 1
+	u.active[l.at] = u.active[last]
+	u.active[l.at].at = l.at
+	u.active[last] = nil
+	u.active = u.active[:last]
+	l.at = -1
+	if l.guest {
+		u.guests--
+	}
+}
+
+// queues counts the queues that have a job for a turn. Guests do not count.
+func (u *lineup) queues() int { return len(u.active) - u.guests }
+
+// rebook gives each line the account that its queue has now.
+func (u *lineup) rebook(book *account.Book) {
+	for _, line := range u.active {
+		line.account = book.Queue(line.queue)
+	}
+}
+
 // backlog has all lots. Those that may have turns stand in the lines of their queues, the others are set aside. All methods are called with
 // the dispatcher's lock held.
 type backlog struct {
 	policies *policy.Set
 	lots     map[lotKey]*lot
-	// lines has one line for each queue, and one for its guests. A line is active while one of its lots may have a turn. Others is a copy
-	// of the active lines, for sorting.
-	lines          map[lineKey]*line
-	active, others []*line
+	lineup
 	// aside are the lots that have no turns, by what they wait for.
 	aside [held + 1]lotSet
 	// partial are the jobs that go before others because they are partial.
@@ -76,8 +117,8 @@ func newBacklog(policies *policy.Set) backlog {
 // reset drops all lots, and orders by other policies from now on.
 func (b *backlog) reset(policies *policy.Set) {
 	b.policies = policies
-	b.lots, b.lines = map[lotKey]*lot{}, map[lineKey]*line{}
-	b.active, b.others, b.retries = nil, nil, 0
+	b.lots, b.retries = map[lotKey]*lot{}, 0
+	b.lineup = lineup{lines: map[lineKey]*line{}}
 	b.aside = [held + 1]lotSet{postponed: {}, parked: {}, held: {}}
 }
 
@@ -187,24 +228,6 @@ func (b *backlog) retriesLeft() bool { return b.retries > 0 || len(b.aside[postp
 // empty reports whether there is no lot to which a turn could be given, or lent.
 func (b *backlog) empty() bool { return len(b.active) == 0 && len(b.aside[held]) == 0 }
 
-// queues counts the queues that have a job for a turn. Guests do not count.
-func (b *backlog) queues() int {
-	n := 0
-	for _, l := range b.active {
-		if !l.guest {
-			n++
-		}
-	}
-	return n
-}
-
-// rebook gives each line the account that its queue has now.
-func (b *backlog) rebook() {
-	for _, line := range b.active {
-		line.account = b.policies.Book().Queue(line.queue)
-	}
-}
-
 // firstHeld is the first of the lots whose queue has no room, of those that may; nil when there is none.
 func (b *backlog) firstHeld(may func(*lot) bool) *lot {
 	var first *lot
@@ -239,9 +262,9 @@ func (b *backlog) makeReady(l *lot) {
 	}
 	if line.at < 0 {
 		line.account = b.policies.Book().Queue(line.queue)
-		line.at = len(b.active)
-		b.active = append(b.active, line)
+		b.activate(line)
 	}
+	b.ranking.touch(line)
 }
 
 // unready takes a lot's turns away, and reports whether it had any.
@@ -259,13 +282,9 @@ func (b *backlog) unready(l *lot) bool {
 		return false
 	}
 	if line.ready.Len()+line.retries.Len() == 0 {
-		last := b.active[len(b.active)-1]
-		b.active[line.at] = last
-		last.at = line.at
-		b.active[len(b.active)-1] = nil
-		b.active = b.active[:len(b.active)-1]
-		line.at = -1
+		b.deactivate(line)
 	}
+	b.ranking.touch(line)
 	return true
 }
 
@@ -298,9 +317,31 @@ func (b *backlog) compareLines(x, y *line) int {
 	return b.policies.CompareQueues(x.account, y.account)
 }
 
-// linesInOrder yields the queues that have a job for a turn, the first one first. It is found by looking at each once,
-// which is all that is needed as a rule; the others are sorted only if it gets no turn.
+// linesInOrder yields the queues that have a job for a turn, the first one first. Who goes through them leaves none behind in which a lot may still have
+// a turn, and changes nothing about those to come.
 func (b *backlog) linesInOrder(yield func(*line) bool) {
+	for b.ranks() {
+		first := b.ranking.first()
+		if first != nil && b.first(first) == nil {
+			// It would be yielded again and again. Looking at all lines is slow, and right whatever the ranking says.
+			break
+		}
+		if first == nil || !yield(first) {
+			return
+		}
+	}
+	b.linesCompared(yield)
+}
+
+// ranks reports whether the ranking tells which line is first: not while partial jobs go before the order of queues, nor where that goes by more than
+// what the accounts say has shifted.
+func (b *backlog) ranks() bool {
+	return len(b.partial) == 0 && b.policies.OrdersByAccounts() && b.ranking.settle(b)
+}
+
+// linesCompared is linesInOrder whatever the order goes by. The first line is found by looking at each once, which is all that is needed as a rule; the
+// others are sorted only if it gets no turn.
+func (b *backlog) linesCompared(yield func(*line) bool) {
 	b.others = b.others[:0]
 	for _, l := range b.active {
 		if b.first(l) != nil {

@@ -99,7 +99,7 @@ func (r *rooms) count() {
 			r.index.Reconsider()
 		}
 	}
-	clear(r.touched)
+	r.touched = emptied(r.touched)
 }
 
 // gained are the lots for some shape of which there are more places since they were last asked for.

@@ -153,7 +153,20 @@ func (s *waitlist) takeIn() {
 	if s.broken.lapsed {
 		s.broken.lapsed, s.lots.newVictims.there = false, true
 	}
-	clear(s.changed)
+	s.changed = emptied(s.changed)
+}
+
+// mostKept is how many keys a map may have had that is emptied and used again.
+const mostKept = 256
+
+// emptied returns a map without what is in it. One that has had many keys is replaced: to go through it would take as long from then on as if it had
+// them still.
+func emptied[K comparable](m map[K]bool) map[K]bool {
+	if len(m) > mostKept {
+		return map[K]bool{}
+	}
+	clear(m)
+	return m
 }
 
 // bookIn tells the policies what changed, and returns the jobs that have to be looked at again.
@@ -184,8 +197,8 @@ func (s *waitlist) bookIn() map[model.JobKey]*model.Job {
 	}
 	policies.Update()
 	if len(s.queues) > 0 {
-		s.lots.backlog.rebook()
-		clear(s.queues)
+		s.lots.backlog.rebook(policies.Book())
+		s.queues = emptied(s.queues)
 		if barred := s.queueBlocks.renew(); len(barred) > 0 {
 			for key, w := range s.jobs {
 				if _, ok := jobs[key]; !ok && barred[w.job.Queue] {
