@@ -55,6 +55,40 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
+// BenchmarkPlanPool plans gangs whose pods select one of eight pools of nodes, which are mixed. It is BenchmarkPlan else.
+func BenchmarkPlanPool(b *testing.B) {
+	const nodes, pools, size = 5000, 8, 3
+	pool := func(i int) string { return fmt.Sprint("pool-", i%pools) }
+	for _, class := range []string{"first", "new", "known"} {
+		b.Run(fmt.Sprintf("nodes=%d/gang=%d/class=%s", nodes, size, class), func(b *testing.B) {
+			w := newFixture(b, nodeShapes{{count: nodes, cpu: "64", memory: "256Gi", change: func(i int, n *corev1.Node) { n.Labels["pool"] = pool(i) }}}, nil)
+			of := func(i int) func(int, *corev1.Pod) {
+				return func(_ int, p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"pool": pool(i)} }
+			}
+			jobs := []*model.Job{w.job(gangOf("train", size, size, "1", of(0)))}
+			if class == "new" {
+				// A class is forgotten before it comes again.
+				for i := range 40 {
+					jobs = append(jobs, w.job(gangOf(fmt.Sprintf("train%d", i), size, size, fmt.Sprintf("%dm", 900+i), of(i))))
+				}
+			}
+			fresh, turn := *w.planner, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				if class == "first" {
+					*w.planner = fresh
+				}
+				plan := w.plan(b, jobs[turn%len(jobs)])
+				turn++
+				if len(plan.Placements) != size {
+					b.Fatalf("%d of %d placed: %s", len(plan.Placements), size, plan.Reason.Message)
+				}
+			}
+			perPod(b, size)
+		})
+	}
+}
+
 // BenchmarkSample is what upstream's plugins alone take of the plan of a class not seen before: they filter, score and normalise a sample
 // of 500 nodes, as upstream takes it of 5,000. It is reported in microseconds for each of three pods, to compare with BenchmarkPlan.
 func BenchmarkSample(b *testing.B) {

@@ -55,6 +55,12 @@ type nodeShapes []nodeShape
 // newFixture builds a fixture, whose profile has further plugins if any are given.
 func newFixture(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further ...fwk.Plugin) *fixture {
 	tb.Helper()
+	return newFixtureAdding(tb, nil, shapes, running, further...)
+}
+
+// newFixtureAdding builds one whose profile adds terms about nodes to those of each pod; nil: none.
+func newFixtureAdding(tb testing.TB, added *corev1.NodeAffinity, shapes nodeShapes, running []*corev1.Pod, further ...fwk.Plugin) *fixture {
+	tb.Helper()
 	var nodes []*corev1.Node
 	for _, s := range shapes {
 		for i := range s.count {
@@ -67,6 +73,11 @@ func newFixture(tb testing.TB, shapes nodeShapes, running []*corev1.Pod, further
 	for _, pl := range further {
 		registry[pl.Name()] = func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return pl, nil }
 		profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, schedulerconfig.Plugin{Name: pl.Name()})
+	}
+	for _, c := range profile.PluginConfig {
+		if args, ok := c.Args.(*schedulerconfig.NodeAffinityArgs); ok {
+			args.AddedAffinity = added
+		}
 	}
 	f, err := placing.Framework(tb.Context(), registry, profile, snapshot, nominated)
 	if err != nil {

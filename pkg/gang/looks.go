@@ -5,7 +5,6 @@ package gang
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -15,7 +14,8 @@ import (
 
 // Most plugins read little of a node: what it has, what is requested of it, how many pods it holds, its taints, and whether it is cordoned. Nodes that are
 // equal in these look alike to them. One verdict and one raw score hold for all such nodes. So a new class asks these plugins once for each look.
-// Planner.FiltersByLook and ScoresByLook say which plugins they are.
+// Planner.FiltersByLook and ScoresByLook say which plugins they are. NodeAffinity goes by labels that terms of the pod name. Nodes look alike to a class with such terms
+// if they are equal in these, too.
 
 // mostDevices is how many devices, and other resources of a name of their own, a node may list to be compared with others.
 const mostDevices = 6
@@ -28,21 +28,24 @@ type look struct {
 	devices                   [mostDevices]int64
 }
 
-// spec is the part of a look that comes from the node's own object: its number, and the devices that it lists, in order.
+// spec is the part of a look that comes from the node's own object, and has its labels: its number, and the devices that it lists, in order.
 type spec struct {
 	number  int
 	devices []corev1.ResourceName
 }
 
-// looks numbers the looks of nodes. A node keeps its number until something about it changes.
+// looks numbers the looks of nodes to classes that mention some labels. A node keeps its number until something about it changes.
 type looks struct {
+	// labels are these.
+	labels []string
 	// nodes are the numbers by position on the snapshot.
 	nodes []numbered
 	// numbers are those of the looks there have been, and specs what nodes' objects said, by that in words.
 	numbers map[look]int
 	specs   map[string]spec
-	// text is room for these words.
-	text []byte
+	// text is room for these words, and names for those of devices.
+	text  []byte
+	names []corev1.ResourceName
 }
 
 // numbered is what is known of a node in one state: the number of its look, and whether it has images. Each state of a node has a generation of its own. Pods that a
@@ -53,6 +56,63 @@ type numbered struct {
 	images     bool
 }
 
+// mostMentioned is for how many sets of labels, which classes mention, the looks of nodes are remembered: with 50,000 nodes 1.2 MB each.
+const mostMentioned = 8
+
+// looksTo returns the looks of nodes to the class of a pod. There are none if its terms are about names of nodes, which tell all of them apart.
+func (p *Planner) looksTo(pod *corev1.Pod, nodes int) *looks {
+	labels, names := mentioned(pod)
+	if names {
+		return nil
+	}
+	var text []byte
+	for _, key := range labels {
+		text = appendWord(text, key)
+	}
+	l := p.looks[string(text)]
+	if l == nil {
+		if len(p.looks) > mostMentioned || p.looks == nil {
+			// Those to classes that mention no label stay.
+			plain := p.looks[""]
+			p.looks = map[string]*looks{}
+			if plain != nil {
+				p.looks[""] = plain
+			}
+		}
+		l = &looks{labels: labels}
+		p.looks[string(text)] = l
+	}
+	l.prepare(nodes)
+	return l
+}
+
+// mentioned returns the labels of nodes that the node selector and the node affinity of a pod name, each once, and whether they are about names of nodes, too. Whatever
+// their operators, they go by nothing else of a node.
+func mentioned(pod *corev1.Pod) (labels []string, names bool) {
+	mention := func(term *corev1.NodeSelectorTerm) {
+		for i := range term.MatchExpressions {
+			labels = append(labels, term.MatchExpressions[i].Key)
+		}
+		names = names || len(term.MatchFields) > 0
+	}
+	for key := range pod.Spec.NodeSelector {
+		labels = append(labels, key)
+	}
+	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
+		affinity := pod.Spec.Affinity.NodeAffinity
+		if required := affinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+			for i := range required.NodeSelectorTerms {
+				mention(&required.NodeSelectorTerms[i])
+			}
+		}
+		for i := range affinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			mention(&affinity.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
+		}
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels), names
+}
+
 // unlike is the number of a node that is not compared with others.
 const unlike = -1
 
@@ -60,7 +120,7 @@ const unlike = -1
 func (l *looks) prepare(nodes int) {
 	const spare = 1024
 	if l.numbers == nil || max(len(l.numbers), len(l.specs)) > 4*nodes+spare {
-		*l = looks{numbers: map[look]int{}, specs: map[string]spec{}}
+		*l = looks{labels: l.labels, numbers: map[look]int{}, specs: map[string]spec{}}
 	}
 	if len(l.nodes) < nodes {
 		l.nodes = append(l.nodes, make([]numbered, nodes-len(l.nodes))...)
@@ -104,28 +164,45 @@ func (l *looks) number(info fwk.NodeInfo) int {
 // specOf reads what a node's object says.
 func (l *looks) specOf(info fwk.NodeInfo) spec {
 	n, has := info.Node(), info.GetAllocatable()
-	devices := slices.Sorted(maps.Keys(has.GetScalarResources()))
+	l.names = l.names[:0]
+	for name := range has.GetScalarResources() {
+		l.names = append(l.names, name)
+	}
+	slices.Sort(l.names)
 	text := strconv.AppendBool(l.text[:0], n.Spec.Unschedulable)
 	for _, amount := range [...]int64{has.GetMilliCPU(), has.GetMemory(), has.GetEphemeralStorage(), int64(has.GetAllowedPodNumber())} {
 		text = strconv.AppendInt(append(text, ' '), amount, 10)
 	}
-	for _, name := range devices {
-		text = strconv.AppendQuote(append(text, ' '), string(name))
+	for _, name := range l.names {
+		text = appendWord(text, string(name))
 		text = strconv.AppendInt(append(text, ' '), has.GetScalarResources()[name], 10)
 	}
 	for i := range n.Spec.Taints {
 		t := &n.Spec.Taints[i]
 		for _, part := range [...]string{t.Key, t.Value, string(t.Effect)} {
-			text = strconv.AppendQuote(append(text, ' '), part)
+			text = appendWord(text, part)
+		}
+	}
+	for _, key := range l.labels {
+		if value, there := n.Labels[key]; there {
+			text = appendWord(text, value)
+		} else {
+			text = append(text, '-')
 		}
 	}
 	l.text = text
 	s, known := l.specs[string(text)]
 	if !known {
-		s = spec{number: len(l.specs), devices: devices}
+		s = spec{number: len(l.specs), devices: slices.Clone(l.names)}
 		l.specs[string(text)] = s
 	}
 	return s
+}
+
+// appendWord appends a word so that it ends where it did, whatever is in it.
+func appendWord(text []byte, word string) []byte {
+	text = strconv.AppendInt(append(text, ' '), int64(len(word)), 10)
+	return append(append(text, ' '), word...)
 }
 
 // imageNames are the names under which nodes may list a pod's images. A name without a tag means the tag latest.
@@ -157,22 +234,36 @@ func imagesOn(info fwk.NodeInfo, names []string) string {
 	return string(text)
 }
 
-// asked picks, of n nodes, those that are asked: the first of each key, and all without one. It returns their positions, and for each node which of them
-// speaks for it.
-func asked[K comparable](n int, key func(i int) (k K, compared bool)) (reps, of []int) {
+// inquiry is a number of nodes that are asked together, maybe some at a time. Of those with one key only the first is asked.
+type inquiry[K comparable] struct {
+	first map[K]int
+	asked int
+}
+
+// pick picks, of n further nodes, those that are asked: the first of each key, and all without one. It returns their positions, and for each node which of all that
+// have been asked so far speaks for it.
+func (q *inquiry[K]) pick(n int, key func(i int) (k K, compared bool)) (reps, of []int) {
 	of = make([]int, n)
-	first := map[K]int{}
+	if q.first == nil {
+		q.first = map[K]int{}
+	}
 	for i := range n {
 		k, compared := key(i)
 		if compared {
-			if rep, known := first[k]; known {
+			if rep, known := q.first[k]; known {
 				of[i] = rep
 				continue
 			}
-			first[k] = len(reps)
+			q.first[k] = q.asked
 		}
-		of[i] = len(reps)
+		of[i] = q.asked
+		q.asked++
 		reps = append(reps, i)
 	}
 	return reps, of
+}
+
+// asked picks those of n nodes that are asked, where these are all.
+func asked[K comparable](n int, key func(i int) (k K, compared bool)) (reps, of []int) {
+	return new(inquiry[K]).pick(n, key)
 }

@@ -60,7 +60,8 @@ type Planner struct {
 	ReservationCanFail func(*corev1.Pod) bool
 
 	// FiltersByLook and ScoresByLook report whether those plugins that filter, or score, and are not skipped go by nothing of a node but its resources,
-	// taints and images, how many pods it has, and whether it is cordoned.
+	// taints and images, how many pods it has, whether it is cordoned, and, if no term of the pod is about a node's name, those of its labels that the pod's node
+	// selector and node affinity name.
 	FiltersByLook, ScoresByLook func(skipped sets.Set[string]) bool
 
 	// ByLabels reports whether some plugin may go by a pod's labels or its namespace without a word.
@@ -80,8 +81,8 @@ type memory struct {
 	// start is where the next scan of the nodes begins, so that all nodes get their turn.
 	start int
 	cache classCache
-	// looks are those of the nodes, and leftovers what they have left.
-	looks     looks
+	// looks are those of the nodes, by the labels that classes mention, and leftovers what they have left.
+	looks     map[string]*looks
 	leftovers leftovers
 	// infos are the parsed pods of the tasks for which room is kept.
 	infos map[types.UID]fwk.PodInfo

@@ -166,18 +166,21 @@ func TestPlansAreThoseOfTheStraightforwardPlanner(t *testing.T) {
 // look at all nodes would put it, also to those that were full before.
 func TestRememberedCandidatesAreThoseOfAFreshLook(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newFixture(t, drawNodes(r), nil)
+		w := newFixtureAdding(t, drawAdded(r), drawNodes(r), nil)
 		w.planner.SampleSize = func(nodes int) int { return nodes }
 		change := drawPods(r)[0]
+		// After a class that is left few nodes by name the next scan begins elsewhere.
+		about := []func(*corev1.Pod){drawNodeTerms(r, corev1.NodeSelectorOpNotIn), drawNodeTerms(r, corev1.NodeSelectorOpNotIn)}
 		var others []*corev1.Pod
 		for step := range rapid.IntRange(2, 12).Draw(r, "jobs") {
 			for range rapid.IntRange(0, 6).Draw(r, "changes") {
 				others = w.change(r, fmt.Sprintf("other-%d-%d", step, len(others)), others)
 			}
 			size := rapid.IntRange(1, 3).Draw(r, "size")
-			another := rapid.Bool().Draw(r, "another class")
+			another, terms := rapid.Bool().Draw(r, "another class"), about[rapid.IntRange(0, 1).Draw(r, "terms")]
 			job := w.job(gangOf(fmt.Sprintf("g%d", step), size, size, "1", labelledAlike, func(_ int, p *corev1.Pod) {
 				change(0, p)
+				terms(p)
 				if another {
 					p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprintf("only-%d", step), Operator: corev1.TolerationOpExists})
 				}
@@ -233,7 +236,7 @@ func (w *fixture) change(r *rapid.T, name string, there []*corev1.Pod) []*corev1
 // drawWorld returns nodes, with pods on some, all of which the planner looks at.
 func drawFixture(t *testing.T, r *rapid.T) *fixture {
 	shapes := drawNodes(r)
-	w := newFixture(t, shapes, drawRunning(r, shapes))
+	w := newFixtureAdding(t, drawAdded(r), shapes, drawRunning(r, shapes))
 	w.planner.SampleSize = func(nodes int) int { return nodes }
 	return w
 }
@@ -252,6 +255,11 @@ func drawNodes(r *rapid.T) nodeShapes {
 				"zone": rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "zone"), "rack": rapid.SampledFrom([]string{"1", "2"}).Draw(r, "rack"),
 			},
 		}
+		for _, key := range []string{"pool", "generation"} {
+			if value := rapid.SampledFrom(poolValues).Draw(r, key); value != "absent" {
+				s.labels[key] = value
+			}
+		}
 		if effect := rapid.SampledFrom([]corev1.TaintEffect{"", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}).Draw(r, "taint"); effect != "" {
 			s.taints = []corev1.Taint{{Key: "reserved", Effect: effect}}
 		}
@@ -265,7 +273,7 @@ func drawNodes(r *rapid.T) nodeShapes {
 func drawOdd(r *rapid.T, count int) func(int, *corev1.Node) {
 	odd := make([]string, count)
 	for i := range odd {
-		odd[i] = rapid.SampledFrom([]string{"", "", "", "", "cordoned", "tainted", "avoided", "few pods", "storage", "image", "large image", "foo", "bar"}).Draw(r, "odd")
+		odd[i] = rapid.SampledFrom([]string{"", "", "", "", "cordoned", "tainted", "avoided", "few pods", "storage", "image", "large image", "foo", "bar", "pool", "generation", "unnamed"}).Draw(r, "odd")
 	}
 	return func(i int, n *corev1.Node) {
 		switch odd[i] {
@@ -283,6 +291,12 @@ func drawOdd(r *rapid.T, count int) func(int, *corev1.Node) {
 			n.Status.Images = []corev1.ContainerImage{{Names: []string{trainer + ":latest"}, SizeBytes: 400 << 20}}
 		case "large image":
 			n.Status.Images = []corev1.ContainerImage{{Names: []string{trainer + ":latest"}, SizeBytes: 4 << 30}}
+		case "pool":
+			n.Labels["pool"] = "1"
+		case "generation":
+			n.Labels["generation"] = "7"
+		case "unnamed":
+			n.Labels["pool"] = ""
 		case "foo", "bar":
 			n.Status.Allocatable[corev1.ResourceName("example.com/"+odd[i])] = resource.MustParse("2")
 		}
@@ -302,7 +316,7 @@ func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 		cpu := fmt.Sprint(rapid.IntRange(1, 6).Draw(r, "asks cpu"))
 		priority := rapid.Int32Range(0, 2).Draw(r, "priority")
 		tolerates := rapid.Bool().Draw(r, "tolerates")
-		prefers := rapid.SampledFrom([]string{"", "a", "b"}).Draw(r, "prefers zone")
+		about := drawNodeTerms(r, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn)
 		app, relate := rapid.SampledFrom(apps).Draw(r, "app"), drawTerms(r)
 		devices := rapid.SampledFrom([]string{"", "", "1"}).Draw(r, "devices")
 		also := rapid.SampledFrom([]corev1.ResourceName{"", "", "", "", "example.com/foo", "example.com/bar", corev1.ResourceEphemeralStorage}).Draw(r, "also")
@@ -328,15 +342,93 @@ func drawPods(r *rapid.T) []func(int, *corev1.Pod) {
 			}
 			p.Labels["app"], p.Labels["copy"] = app, fmt.Sprint(i/2%copies)
 			p.Spec.Affinity = &corev1.Affinity{}
-			if prefers != "" {
-				p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{
-					PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{prefer(10, "zone", prefers), prefer(3, "rack", "1")},
-				}
-			}
+			about(p)
 			relate(p)
 		})
 	}
 	return changes
+}
+
+// poolValues are what nodes have of labels, or have none.
+var poolValues = []string{"absent", "absent", "", "1", "2", "7"}
+
+// drawNodeTerms returns what gives a pod a node selector and terms about nodes, with these operators also about their names, often none.
+func drawNodeTerms(r *rapid.T, byName ...corev1.NodeSelectorOperator) func(*corev1.Pod) {
+	var selector map[string]string
+	if rapid.IntRange(0, 3).Draw(r, "selects") == 3 {
+		selector = map[string]string{}
+		for _, key := range rapid.SampledFrom([][]string{{"pool"}, {"zone"}, {"generation", "zone"}, {}}).Draw(r, "selects by") {
+			selector[key] = rapid.SampledFrom([]string{"", "1", "7", "a", "b"}).Draw(r, "selected")
+		}
+	}
+	affinity := drawNodeAffinity(r, byName...)
+	return func(p *corev1.Pod) {
+		if p.Spec.Affinity == nil {
+			p.Spec.Affinity = &corev1.Affinity{}
+		}
+		p.Spec.NodeSelector, p.Spec.Affinity.NodeAffinity = selector, affinity.DeepCopy()
+	}
+}
+
+// drawNodeAffinity returns terms about nodes, nil for none.
+func drawNodeAffinity(r *rapid.T, byName ...corev1.NodeSelectorOperator) *corev1.NodeAffinity {
+	affinity := &corev1.NodeAffinity{}
+	term := rapid.Custom(func(r *rapid.T) corev1.NodeSelectorTerm { return drawNodeTerm(r, byName) })
+	if rapid.IntRange(0, 4).Draw(r, "requires nodes") == 4 {
+		terms := rapid.SliceOfN(term, 1, 2).Draw(r, "required")
+		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: terms}
+	}
+	if rapid.IntRange(0, 2).Draw(r, "prefers nodes") == 2 {
+		for _, term := range rapid.SliceOfN(term, 1, 3).Draw(r, "preferred") {
+			weight := rapid.Int32Range(1, 100).Draw(r, "weight")
+			affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution,
+				corev1.PreferredSchedulingTerm{Weight: weight, Preference: term})
+		}
+	}
+	if affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil && affinity.PreferredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return affinity
+}
+
+// drawNodeTerm returns a term with any operator, now and then about names of nodes.
+func drawNodeTerm(r *rapid.T, byName []corev1.NodeSelectorOperator) corev1.NodeSelectorTerm {
+	term := corev1.NodeSelectorTerm{}
+	for range rapid.SampledFrom([]int{1, 1, 2}).Draw(r, "expressions") {
+		e := corev1.NodeSelectorRequirement{
+			Key: rapid.SampledFrom([]string{"zone", "rack", "pool", "generation", corev1.LabelHostname}).Draw(r, "key"),
+			Operator: rapid.SampledFrom([]corev1.NodeSelectorOperator{
+				corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist,
+				corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt,
+			}).Draw(r, "operator"),
+		}
+		switch e.Operator {
+		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+			e.Values = rapid.SliceOfN(rapid.SampledFrom([]string{"", "1", "2", "7", "a", "b", "k0-0"}), 1, 3).Draw(r, "values")
+		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+			e.Values = []string{rapid.SampledFrom([]string{"1", "2", "5"}).Draw(r, "bound")}
+		}
+		term.MatchExpressions = append(term.MatchExpressions, e)
+	}
+	if len(byName) > 0 && rapid.IntRange(0, 7).Draw(r, "by name") == 7 {
+		term.MatchFields = []corev1.NodeSelectorRequirement{{
+			Key:      metav1.ObjectNameField,
+			Operator: rapid.SampledFrom(byName).Draw(r, "operator"),
+			Values:   []string{rapid.SampledFrom([]string{"k0-0", "k0-1", "k1-0"}).Draw(r, "node name")},
+		}}
+		if rapid.Bool().Draw(r, "by name only") {
+			term.MatchExpressions = nil
+		}
+	}
+	return term
+}
+
+// drawAdded returns terms that a profile adds to those of pods, most often none.
+func drawAdded(r *rapid.T) *corev1.NodeAffinity {
+	if rapid.IntRange(0, 5).Draw(r, "adds terms") < 5 {
+		return nil
+	}
+	return drawNodeAffinity(r, corev1.NodeSelectorOpNotIn)
 }
 
 // drawRunning returns pods that run on some of the nodes.
@@ -416,10 +508,4 @@ func drawSelected(r *rapid.T, label string) map[string]string {
 		return map[string]string{"copy": rapid.SampledFrom([]string{"0", "1"}).Draw(r, label+" copy")}
 	}
 	return map[string]string{"app": rapid.SampledFrom(apps).Draw(r, label+" app")}
-}
-
-func prefer(weight int32, label, value string) corev1.PreferredSchedulingTerm {
-	return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-		{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
-	}}}
 }

@@ -31,22 +31,21 @@ func (c *class) scan(ctx context.Context) error {
 			return errHopeless
 		}
 	}
+	h := c.hear()
 	for c.next < c.size() && (found < sample || places < c.wanted) {
 		// No more than may be needed: each node found is scored, too.
 		chunk := make([]int, min(c.size()-c.next, max(sample-found, c.wanted-places, leastScan)))
 		for i := range chunk {
 			chunk[i] = c.node(c.next + i)
 		}
-		results, err := c.filter(ctx, chunk)
+		results, err := c.filter(ctx, h, chunk)
 		if err != nil {
 			return err
 		}
-		block := make([]candidate, len(chunk))
-		for i, r := range results {
-			if !r.fits() && !c.mayTurn(r.status) {
-				continue
-			}
-			e := &block[i]
+		kept := c.kept(results)
+		block := make([]candidate, len(kept))
+		for k, i := range kept {
+			r, e := results[i], &block[k]
 			e.begin(c.attempt.overlay, chunk[i])
 			e.rank = c.next + i
 			if !r.fits() {
@@ -67,6 +66,17 @@ func (c *class) scan(ctx context.Context) error {
 	return c.scores.all(ctx, c)
 }
 
+// kept are the positions of the nodes that are candidates, or may turn into one.
+func (c *class) kept(results []verdict) []int {
+	kept := make([]int, 0, len(results))
+	for i, r := range results {
+		if r.fits() || c.mayTurn(r.status) {
+			kept = append(kept, i)
+		}
+	}
+	return kept
+}
+
 // verdict is what one node said to a class: how many of its pods there is room for, and the filters' status.
 type verdict struct {
 	places int
@@ -76,8 +86,18 @@ type verdict struct {
 // fits reports whether the node is feasible.
 func (v verdict) fits() bool { return v.places > 0 && v.status.IsSuccess() }
 
-// filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked. Where the filters go by looks, nodes that look alike are asked once.
-func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
+// hearing is what the filters have said of a class's nodes while nothing was planned. Where they go by looks, they are asked once of nodes that look alike.
+type hearing struct {
+	inquiry[int]
+	as       func(node int) (number int, compared bool)
+	verdicts []verdict
+}
+
+// hear begins to ask the filters.
+func (c *class) hear() *hearing { return &hearing{as: c.filteredAs()} }
+
+// filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked.
+func (c *class) filter(ctx context.Context, h *hearing, nodes []int) ([]verdict, error) {
 	o, framework := c.attempt.overlay, c.attempt.planner.Framework
 	all, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,25 +109,28 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 		}
 		return status
 	}
-	reps, of := asked(len(nodes), c.filteredAs(nodes))
-	verdicts := make([]verdict, len(reps))
-	for k, i := range reps {
-		verdicts[k].places = c.places(ctx, o.at(nodes[i]))
+	before := h.inquiry.asked
+	reps, of := h.pick(len(nodes), func(i int) (int, bool) { return h.as(nodes[i]) })
+	for _, i := range reps {
+		h.verdicts = append(h.verdicts, verdict{places: c.places(ctx, o.at(nodes[i]))})
 	}
 	err := c.attempt.each(all, len(reps), func(k int) {
-		if verdicts[k].places > 0 {
-			verdicts[k].status = heard(framework.RunFilterPlugins(all, c.state, c.pod, o.at(nodes[reps[k]])))
+		if v := &h.verdicts[before+k]; v.places > 0 {
+			v.status = heard(framework.RunFilterPlugins(all, c.state, c.pod, o.at(nodes[reps[k]])))
 		}
 	}, "GangFilter")
 	results := make([]verdict, len(nodes))
+	fitting := make([]int, 0, len(nodes))
 	for i := range results {
-		results[i] = verdicts[of[i]]
+		results[i] = h.verdicts[of[i]]
+		if results[i].fits() {
+			fitting = append(fitting, i)
+		}
 	}
 	if err == nil {
-		err = c.attempt.each(all, len(nodes), func(i int) {
-			if results[i].fits() {
-				results[i].status = heard(c.beside(all, c.state, o.at(nodes[i])))
-			}
+		err = c.attempt.each(all, len(fitting), func(k int) {
+			i := fitting[k]
+			results[i].status = heard(c.beside(all, c.state, o.at(nodes[i])))
 		}, "GangFilter")
 	}
 	if status := failure.Load(); status != nil {
@@ -123,15 +146,15 @@ func (c *class) filter(ctx context.Context, nodes []int) ([]verdict, error) {
 	return results, nil
 }
 
-// filteredAs returns by what nodes have the same verdict; none has that of another where filters go by more than looks.
-func (c *class) filteredAs(nodes []int) func(i int) (number int, compared bool) {
+// filteredAs returns by what nodes have the same verdict, as long as nothing is planned; none has that of another where filters go by more than looks.
+func (c *class) filteredAs() func(node int) (number int, compared bool) {
 	planner, o := c.attempt.planner, c.attempt.overlay
-	if !planner.FiltersByLook(c.state.GetSkipFilterPlugins()) {
+	looks := planner.looksTo(c.pod, len(o.nodes))
+	if looks == nil || !planner.FiltersByLook(c.state.GetSkipFilterPlugins()) {
 		return func(int) (int, bool) { return unlike, false }
 	}
-	planner.looks.prepare(len(o.nodes))
-	return func(i int) (int, bool) {
-		number, _ := planner.looks.of(nodes[i], o.at(nodes[i]))
+	return func(node int) (int, bool) {
+		number, _ := looks.of(node, o.at(node))
 		return number, number != unlike
 	}
 }

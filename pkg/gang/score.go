@@ -130,14 +130,14 @@ type likeness struct {
 // scores are not known to go by looks only: those of resources that come from claims are counted by node.
 func (c *class) scoredAs(items []*candidate) func(i int) (likeness, bool) {
 	planner := c.attempt.planner
-	if !planner.FiltersByLook(c.state.GetSkipFilterPlugins()) || !planner.ScoresByLook(c.state.GetSkipScorePlugins()) {
+	looks := planner.looksTo(c.pod, c.nodes)
+	if looks == nil || !planner.FiltersByLook(c.state.GetSkipFilterPlugins()) || !planner.ScoresByLook(c.state.GetSkipScorePlugins()) {
 		return func(int) (likeness, bool) { return likeness{}, false }
 	}
-	planner.looks.prepare(c.nodes)
 	names := imageNames(c.pod)
 	return func(i int) (likeness, bool) {
 		e := items[i]
-		number, images := planner.looks.of(e.node, e.info)
+		number, images := looks.of(e.node, e.info)
 		l := likeness{look: number}
 		if images {
 			l.images = imagesOn(e.info, names)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	upstreamnames "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity"
 
 	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
@@ -33,8 +34,8 @@ func New(f framework.Framework, devices *Devices) *gang.Planner {
 		NewPodInfo:    func(pod *corev1.Pod) (fwk.PodInfo, error) { return framework.NewPodInfo(pod) },
 		RemovePod:     func(node fwk.NodeInfo, pod *corev1.Pod) error { return node.RemovePod(klog.Background(), pod) },
 		Assume:        func(pod *corev1.Pod, node string) (func(context.Context), error) { return assume(f, pod, node) },
-		FiltersByLook: byLook(f, filtersByLook, func(p *config.Plugins) config.PluginSet { return p.Filter }),
-		ScoresByLook:  byLook(f, scoresByLook, func(p *config.Plugins) config.PluginSet { return p.Score }),
+		FiltersByLook: byLook(f, filtersByLook, filtersByOwnTerms, func(p *config.Plugins) config.PluginSet { return p.Filter }),
+		ScoresByLook:  byLook(f, scoresByLook, scoresByOwnTerms, func(p *config.Plugins) config.PluginSet { return p.Score }),
 		// The profile is not complete while its plugins are made.
 		ByLabels: sync.OnceValue(func() bool {
 			enabled := f.ListPlugins()
@@ -57,7 +58,7 @@ func OnlyKnown(points ...config.PluginSet) bool {
 }
 
 // filtersByLook and scoresByLook are the plugins that go by nothing of a node but what gang.Planner says of FiltersByLook. Those of pods without volumes, claims,
-// ports, and terms about nodes or other pods are among them or skipped. NodeName and Gang let a pod that has no node yet go anywhere. Those that
+// ports, and terms about other pods are among them or skipped, or NodeAffinity, of which byLook finds out. NodeName and Gang let a pod that has no node yet go anywhere. Those that
 // normalise scores do so by the largest of them. VolumeBinding and DynamicResources score what their filters have found; where these are skipped, all nodes alike.
 var (
 	filtersByLook = sets.New(upstreamnames.NodeName, upstreamnames.NodeUnschedulable, upstreamnames.TaintToleration, upstreamnames.NodeResourcesFit,
@@ -66,13 +67,15 @@ var (
 		upstreamnames.VolumeBinding, upstreamnames.DynamicResources, names.Binpack, names.MostRequested, names.ResourceStrategyFit)
 )
 
-// byLook reports, of those plugins of a profile that work at a point and are not skipped, whether all go by looks.
-func byLook(f framework.Framework, goes sets.Set[string], point func(*config.Plugins) config.PluginSet) func(skipped sets.Set[string]) bool {
+// byLook reports, of those plugins of a profile that work at a point and are not skipped, whether all go by looks. NodeAffinity does so if it goes by a pod's own terms.
+func byLook(
+	f framework.Framework, goes sets.Set[string], ownTerms func(*nodeaffinity.NodeAffinity) bool, point func(*config.Plugins) config.PluginSet,
+) func(skipped sets.Set[string]) bool {
 	// The profile is not complete while its plugins are made.
 	others := sync.OnceValue(func() []string {
 		var others []string
 		for _, p := range point(f.ListPlugins()).Enabled {
-			if !goes.Has(p.Name) {
+			if !goes.Has(p.Name) && (p.Name != upstreamnames.NodeAffinity || !ownTerms(nodeAffinity(f))) {
 				others = append(others, p.Name)
 			}
 		}
@@ -81,6 +84,31 @@ func byLook(f framework.Framework, goes sets.Set[string], point func(*config.Plu
 	return func(skipped sets.Set[string]) bool {
 		return !slices.ContainsFunc(others(), func(name string) bool { return !skipped.Has(name) })
 	}
+}
+
+// nodeAffinity finds the plugin of a profile. It is nil if there is none, or another one of that name.
+func nodeAffinity(f framework.Framework) *nodeaffinity.NodeAffinity {
+	for _, p := range f.EnqueueExtensions() {
+		if found, ok := p.(*nodeaffinity.NodeAffinity); ok {
+			return found
+		}
+	}
+	return nil
+}
+
+// filtersByOwnTerms reports whether NodeAffinity filters by nothing but a pod's own terms. The argument addedAffinity gives it others, which it does not show. But then it
+// has something to do with a pod without terms.
+func filtersByOwnTerms(p *nodeaffinity.NodeAffinity) bool {
+	if p == nil {
+		return false
+	}
+	_, status := p.PreFilter(context.Background(), framework.NewCycleState(), &corev1.Pod{}, nil)
+	return status.IsSkip()
+}
+
+// scoresByOwnTerms reports the same of its score.
+func scoresByOwnTerms(p *nodeaffinity.NodeAffinity) bool {
+	return p != nil && p.PreScore(context.Background(), framework.NewCycleState(), &corev1.Pod{}, nil).IsSkip()
 }
 
 // snapshot is the part of kube-scheduler's snapshot that its own cycle of pod groups uses.

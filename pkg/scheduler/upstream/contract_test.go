@@ -166,6 +166,8 @@ const (
 	tainting    = inTree + "/tainttoleration"
 	cordoning   = inTree + "/nodeunschedulable"
 	naming      = inTree + "/nodename"
+	selecting   = inTree + "/nodeaffinity"
+	matching    = "k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	volumes     = inTree + "/volumebinding"
 	images      = inTree + "/imagelocality"
 	parts       = scheduler + "/framework"
@@ -186,8 +188,11 @@ var relied = map[string][]string{
 		"Scheduler.assumeAndReserve", "Scheduler.unreserveAndForget", "Scheduler.bindingCycle", "Scheduler.handleBindingCycleError",
 		"Scheduler.handleSchedulingFailure", "Scheduler.schedulePod", "Scheduler.finishBinding", "newPodInformer", "Scheduler.Run", "Scheduler.numFeasibleNodesToFind",
 	},
-	nodes:     {"Snapshot.AssumePod", "Snapshot.ForgetPod"},
-	running:   {"addGENominatedPods", "frameworkImpl.RunFilterPluginsWithNominatedPods", "frameworkImpl.WaitOnPermit"},
+	nodes: {"Snapshot.AssumePod", "Snapshot.ForgetPod"},
+	running: {
+		"addGENominatedPods", "frameworkImpl.RunFilterPluginsWithNominatedPods", "frameworkImpl.WaitOnPermit", "frameworkImpl.EnqueueExtensions",
+		"frameworkImpl.fillEnqueueExtensions",
+	},
 	spreading: {"preFilterState", "preFilterStateKey", "PodTopologySpread.Filter"},
 	interpod:  {"ErrReasonExistingAntiAffinityRulesNotMatch", "InterPodAffinity.Filter"},
 	resources: {
@@ -197,9 +202,18 @@ var relied = map[string][]string{
 	tainting:  {"TaintToleration.Filter", "TaintToleration.Score", "TaintToleration.NormalizeScore"},
 	cordoning: {"NodeUnschedulable.Filter"},
 	naming:    {"NodeName.Filter", "Fits"},
-	volumes:   {"VolumeBinding.PreFilter", "VolumeBinding.Score"},
-	images:    {"ImageLocality.Score", "sumImageScores", "normalizedImageName"},
-	parts:     {"NodeInfo.SetNode", "NodeInfo.update", "nextGeneration"},
+	selecting: {
+		"NodeAffinity.PreFilter", "NodeAffinity.Filter", "NodeAffinity.PreScore", "NodeAffinity.Score", "NodeAffinity.NormalizeScore",
+		"getPodPreferredNodeAffinity",
+	},
+	matching: {
+		"NewRequiredNodeAffinity", "RequiredNodeAffinity.Match", "NodeSelector.Match", "LazyErrorNodeSelector.Match", "PreferredSchedulingTerms.Score",
+		"nodeSelectorTerm.match", "extractNodeFields", "newNodeSelectorTerm", "nodeSelectorRequirementsAsSelector",
+		"nodeSelectorRequirementsAsFieldSelector",
+	},
+	volumes: {"VolumeBinding.PreFilter", "VolumeBinding.Score"},
+	images:  {"ImageLocality.Score", "sumImageScores", "normalizedImageName"},
+	parts:   {"NodeInfo.SetNode", "NodeInfo.update", "nextGeneration"},
 	allocating: {
 		"New", "stateKey", "DynamicResources.PreFilter", "DynamicResources.PreFilterExtensions", "DynamicResources.Score", "DynamicResources.Reserve",
 		"DynamicResources.Unreserve",
