@@ -36,23 +36,28 @@ func BenchmarkPlan(b *testing.B) {
 							b.Fatalf("%d of %d placed: %s", len(plan.Placements), nodes, plan.Reason.Message)
 						}
 					}
-					fresh, turn := *w.planner, 0
-					b.ReportAllocs()
-					for b.Loop() {
-						if class == "first" {
-							*w.planner = fresh
-						}
-						plan := w.plan(b, jobs[turn%len(jobs)])
-						turn++
-						if len(plan.Placements) != size {
-							b.Fatalf("%d of %d placed: %s", len(plan.Placements), size, plan.Reason.Message)
-						}
-					}
-					perPod(b, size)
+					w.planInTurn(b, jobs, size, class == "first")
 				})
 			}
 		}
 	}
+}
+
+// planInTurn measures plans of jobs of a size, one after the other. Forgetting: by a planner that remembers nothing of the plans before.
+func (w *fixture) planInTurn(b *testing.B, jobs []*model.Job, size int, forgetting bool) {
+	fresh, turn := *w.planner, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if forgetting {
+			*w.planner = fresh
+		}
+		plan := w.plan(b, jobs[turn%len(jobs)])
+		turn++
+		if len(plan.Placements) != size {
+			b.Fatalf("%d of %d placed: %s", len(plan.Placements), size, plan.Reason.Message)
+		}
+	}
+	perPod(b, size)
 }
 
 // BenchmarkPlanPool plans gangs whose pods select one of eight pools of nodes, which are mixed. It is BenchmarkPlan else.
@@ -72,19 +77,7 @@ func BenchmarkPlanPool(b *testing.B) {
 					jobs = append(jobs, w.job(gangOf(fmt.Sprintf("train%d", i), size, size, fmt.Sprintf("%dm", 900+i), of(i))))
 				}
 			}
-			fresh, turn := *w.planner, 0
-			b.ReportAllocs()
-			for b.Loop() {
-				if class == "first" {
-					*w.planner = fresh
-				}
-				plan := w.plan(b, jobs[turn%len(jobs)])
-				turn++
-				if len(plan.Placements) != size {
-					b.Fatalf("%d of %d placed: %s", len(plan.Placements), size, plan.Reason.Message)
-				}
-			}
-			perPod(b, size)
+			w.planInTurn(b, jobs, size, class == "first")
 		})
 	}
 }
