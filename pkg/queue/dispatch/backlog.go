@@ -323,7 +323,8 @@ func (b *backlog) linesInOrder(yield func(*line) bool) {
 	for b.ranks() {
 		first := b.ranking.first()
 		if first != nil && b.first(first) == nil {
-			// It would be yielded again and again. Looking at all lines is slow, and right whatever the ranking says.
+			// It would be yielded again and again. To compare all is slow, and right whatever the ranking says, which is made anew next time.
+			b.ranking.seen = 0
 			break
 		}
 		if first == nil || !yield(first) {

@@ -27,7 +27,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/volcano/arguments"
 )
 
-// queueOrders are the configurations by which queues are put in order. Only hdrf goes by more than accounts.
+// queueOrders are one plugin for each order of queues. All but hdrf go by accounts alone.
 var queueOrders = map[string]config.TierPlugin{
 	"age":        {Name: config.PluginConformance},
 	"proportion": {Name: config.PluginProportion},
@@ -319,6 +319,25 @@ func (r *ranked) check() {
 			r.t.Fatalf("match %d of %d was won by %s, want %s", match, places, got, want)
 		}
 	}
+	r.mislead(all, first(slices.Clone(all)))
+}
+
+// mislead has the ranking say that a line is first that has no lot for a turn. It must not be yielded, nor keep others from their turns.
+func (r *ranked) mislead(all []*line, want *line) {
+	b := &r.d.lots.backlog
+	empty := slices.IndexFunc(all, func(l *line) bool { return b.first(l) == nil })
+	if empty < 0 {
+		return
+	}
+	b.ranking.won[1] = all[empty]
+	var got *line
+	for got = range b.linesInOrder {
+		break
+	}
+	if got != want {
+		r.t.Fatalf("%s is first though the ranking says %s, want %s", got, all[empty], want)
+	}
+	r.count("misled", true)
 }
 
 // count counts what the tests have met.
@@ -355,7 +374,7 @@ func TestTheRankingIsWhatComparingAllLinesTells(t *testing.T) {
 		})
 	}
 	t.Log(met)
-	for _, what := range []string{"partial", "guests", "retries", "retries that wait", "a few that shifted"} {
+	for _, what := range []string{"partial", "guests", "retries", "retries that wait", "a few that shifted", "misled"} {
 		if met[what] == 0 && !t.Failed() {
 			t.Errorf("no run has met %s", what)
 		}
