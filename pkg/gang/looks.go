@@ -234,15 +234,15 @@ func imagesOn(info fwk.NodeInfo, names []string) string {
 	return string(text)
 }
 
-// inquiry is a number of nodes that are asked together, maybe some at a time. Of those with one key only the first is asked.
-type inquiry[K comparable] struct {
+// askedOnce picks the nodes that are asked, maybe some at a time. Of those with one key it is only the first.
+type askedOnce[K comparable] struct {
 	first map[K]int
 	asked int
 }
 
 // pick picks, of n further nodes, those that are asked: the first of each key, and all without one. It returns their positions, and for each node which of all that
 // have been asked so far speaks for it.
-func (q *inquiry[K]) pick(n int, key func(i int) (k K, compared bool)) (reps, of []int) {
+func (q *askedOnce[K]) pick(n int, key func(i int) (k K, compared bool)) (reps, of []int) {
 	of = make([]int, n)
 	if q.first == nil {
 		q.first = map[K]int{}
@@ -265,5 +265,5 @@ func (q *inquiry[K]) pick(n int, key func(i int) (k K, compared bool)) (reps, of
 
 // asked picks those of n nodes that are asked, where these are all.
 func asked[K comparable](n int, key func(i int) (k K, compared bool)) (reps, of []int) {
-	return new(inquiry[K]).pick(n, key)
+	return new(askedOnce[K]).pick(n, key)
 }

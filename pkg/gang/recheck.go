@@ -84,7 +84,7 @@ func (c *class) reconsider(ctx context.Context, added []planned) error {
 	if len(nodes) == 0 {
 		return nil
 	}
-	verdicts, err := c.filter(ctx, c.hear(), nodes)
+	verdicts, err := c.filter(ctx, c.newFilterRun(), nodes)
 	if err != nil {
 		return err
 	}

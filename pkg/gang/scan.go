@@ -31,14 +31,14 @@ func (c *class) scan(ctx context.Context) error {
 			return errHopeless
 		}
 	}
-	h := c.hear()
+	run := c.newFilterRun()
 	for c.next < c.size() && (found < sample || places < c.wanted) {
 		// No more than may be needed: each node found is scored, too.
 		chunk := make([]int, min(c.size()-c.next, max(sample-found, c.wanted-places, leastScan)))
 		for i := range chunk {
 			chunk[i] = c.node(c.next + i)
 		}
-		results, err := c.filter(ctx, h, chunk)
+		results, err := c.filter(ctx, run, chunk)
 		if err != nil {
 			return err
 		}
@@ -86,18 +86,19 @@ type verdict struct {
 // fits reports whether the node is feasible.
 func (v verdict) fits() bool { return v.places > 0 && v.status.IsSuccess() }
 
-// hearing is what the filters have said of a class's nodes while nothing was planned. Where they go by looks, they are asked once of nodes that look alike.
-type hearing struct {
-	inquiry[int]
+// filterRun has the verdicts of the filters on a class's nodes. They hold as long as nothing is planned. Where filters go by looks, nodes that
+// look alike have one verdict.
+type filterRun struct {
+	askedOnce[int]
 	as       func(node int) (number int, compared bool)
 	verdicts []verdict
 }
 
-// hear begins to ask the filters.
-func (c *class) hear() *hearing { return &hearing{as: c.filteredAs()} }
+// newFilterRun returns one that has asked about no node yet.
+func (c *class) newFilterRun() *filterRun { return &filterRun{as: c.filteredAs()} }
 
 // filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked.
-func (c *class) filter(ctx context.Context, h *hearing, nodes []int) ([]verdict, error) {
+func (c *class) filter(ctx context.Context, run *filterRun, nodes []int) ([]verdict, error) {
 	o, framework := c.attempt.overlay, c.attempt.planner.Framework
 	all, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,20 +110,20 @@ func (c *class) filter(ctx context.Context, h *hearing, nodes []int) ([]verdict,
 		}
 		return status
 	}
-	before := h.inquiry.asked
-	reps, of := h.pick(len(nodes), func(i int) (int, bool) { return h.as(nodes[i]) })
+	before := run.asked
+	reps, of := run.pick(len(nodes), func(i int) (int, bool) { return run.as(nodes[i]) })
 	for _, i := range reps {
-		h.verdicts = append(h.verdicts, verdict{places: c.places(ctx, o.at(nodes[i]))})
+		run.verdicts = append(run.verdicts, verdict{places: c.places(ctx, o.at(nodes[i]))})
 	}
 	err := c.attempt.each(all, len(reps), func(k int) {
-		if v := &h.verdicts[before+k]; v.places > 0 {
+		if v := &run.verdicts[before+k]; v.places > 0 {
 			v.status = heard(framework.RunFilterPlugins(all, c.state, c.pod, o.at(nodes[reps[k]])))
 		}
 	}, "GangFilter")
 	results := make([]verdict, len(nodes))
 	fitting := make([]int, 0, len(nodes))
 	for i := range results {
-		results[i] = h.verdicts[of[i]]
+		results[i] = run.verdicts[of[i]]
 		if results[i].fits() {
 			fitting = append(fitting, i)
 		}

@@ -70,11 +70,11 @@ func (o *orders) CompareQueues(a, b *account.Queue) int {
 	return compareAge(a, b)
 }
 
-// OrdersByAccounts reports whether CompareQueues goes by nothing but accounts: those of the two queues, and of the queues above each of them up to where
-// their ways part. Then the order of two queues is another one only if the book says that one of these accounts has shifted.
+// OrdersByAccounts reports whether CompareQueues goes by nothing but accounts. These are the accounts of the two queues, and of those above each up to
+// the first that both have in common. Their order changes only if one of these accounts does: see account.Book.Shifted.
 func (s *Set) OrdersByAccounts() bool { return s.byAccounts }
 
-// goesByAccounts is what OrdersByAccounts reports.
+// goesByAccounts reports whether only policies of this package put queues in order, and hierarchical drf is not among them: its tree is not an account.
 func (o *orders) goesByAccounts() bool {
 	return !slices.ContainsFunc(o.queues, func(p ordering[QueueOrderer]) bool {
 		switch p.by.(type) {

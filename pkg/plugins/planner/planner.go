@@ -57,9 +57,9 @@ func OnlyKnown(points ...config.PluginSet) bool {
 	return true
 }
 
-// filtersByLook and scoresByLook are the plugins that go by nothing of a node but what gang.Planner says of FiltersByLook. Those of pods without volumes, claims,
-// ports, and terms about other pods are among them or skipped, or NodeAffinity, of which byLook finds out. NodeName and Gang let a pod that has no node yet go anywhere. Those that
-// normalise scores do so by the largest of them. VolumeBinding and DynamicResources score what their filters have found; where these are skipped, all nodes alike.
+// filtersByLook and scoresByLook are the plugins that go by nothing of a node but what gang.Planner says of FiltersByLook. A pod
+// without volumes, claims, ports, and terms about other pods has no others: they are skipped for it. NodeAffinity is not listed, since it depends on its
+// arguments: see byLook. NodeName and Gang let a pod that has no node yet go anywhere. Those that normalise scores do so by the largest of them. VolumeBinding and DynamicResources score what their filters have found; where these are skipped, all nodes alike.
 var (
 	filtersByLook = sets.New(upstreamnames.NodeName, upstreamnames.NodeUnschedulable, upstreamnames.TaintToleration, upstreamnames.NodeResourcesFit,
 		names.Gang, names.ResourceStrategyFit)

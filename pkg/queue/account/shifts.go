@@ -3,8 +3,8 @@
 
 package account
 
-// shifts is a record of the queues of which something changed that queues are put in order by: who keeps such an order need not look at the others. It
-// is dropped when all queues have, or when looking at all is no more than going through it.
+// shifts records the queues that may have another place in the order of queues, because their share changed. Who keeps such an order looks only at these.
+// The record is dropped when all queues may have changed, and when it is as long as there are queues.
 type shifts struct {
 	// earlier counts the changes before those that are in the record.
 	earlier uint64
@@ -27,9 +27,8 @@ func (s *shifts) drop() {
 	s.queues = s.queues[:0]
 }
 
-// Shifted returns the queues of which something changed that queues are put in order by, since the count of such changes was so, and what it is now.
-// All: any queue may have changed, and the places of queues (Queue.Span), too; so it is since a count of 0. What is returned belongs to the book, and
-// holds until it is told something.
+// Shifted returns the queues whose share changed since a count of such changes, and the count now. All: any queue may have changed, and the places of
+// queues (Queue.Span), too. So it is since a count of 0. What is returned belongs to the book, and holds until the book changes.
 func (b *Book) Shifted(since uint64) (queues []*Queue, now uint64, all bool) {
 	now = b.shifts.earlier + uint64(len(b.shifts.queues))
 	if since < b.shifts.earlier {

@@ -23,7 +23,7 @@ type ranking struct {
 	won []*line
 	// seen is the accounts' count of shifts that are taken in.
 	seen uint64
-	// touched are the lines of which a lot has come or gone since.
+	// touched are the lines whose lots have changed since then.
 	touched []*line
 	// retrying is the backlog's, as of when the lines were last looked at.
 	retrying bool
