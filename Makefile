@@ -124,9 +124,9 @@ test-release: $(BIN)/ko ## Make the scheduler's image by ko without a registry, 
 	cd test/release && CALDERA_KO=$(abspath $(BIN)/ko) go test -count=1 -shuffle=on -vet=off -timeout 30m -v .
 
 .PHONY: pictures
-pictures: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera browser ## Test the page of kubectl caldera ui, and write pictures of it into docs/pictures
+pictures: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera browser ## Test the page of kubectl caldera ui, that it draws 1,000 jobs within a second, too, and write pictures of it into docs/pictures
 	CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) \
-	CALDERA_KUBECTL_CALDERA=$(abspath $(BIN)/kubectl-caldera) go test -count=1 -timeout 30m ./test/integration/page -args -pictures
+	CALDERA_KUBECTL_CALDERA=$(abspath $(BIN)/kubectl-caldera) go test -count=1 -timeout 30m ./test/integration/page -args -pictures -drawn-within 1s
 
 .PHONY: test-ecosystem
 test-ecosystem: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run frameworks' own controllers beside the scheduler, and fetch their modules; make test does so where they are cached

@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -76,6 +77,7 @@ func newBrowser(t *testing.T, path, address string) *browser {
 	t.Cleanup(closePage)
 	call(t, b, network.Enable, network.EnableParams{})
 	call(t, b, log.Enable, cdp.Empty{})
+	call(t, b, performance.Enable, performance.EnableParams{})
 	call(t, b, runtime.Enable, cdp.Empty{})
 	b.do(t, chromedp.Navigate(address))
 	b.eventually(t, `document.querySelector("main")?.dataset.view ? "" : "no view is shown: " + document.body.textContent`)

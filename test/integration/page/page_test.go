@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	gocmp "github.com/google/go-cmp/cmp"
@@ -28,14 +30,19 @@ import (
 	"github.com/caldera-scheduler/caldera/test/integration/env"
 )
 
-// mostRendering is within what time 1,000 jobs are on the screen, from when the page has them.
 const (
-	mostRendering = time.Second
-	mostAttempts  = 10
+	// mostLayouts is how often the browser may work out where things are while it draws 1,000 jobs: not for each of them.
+	mostLayouts = 20
+	// mostAttempts is how often the time is measured that it takes.
+	mostAttempts = 10
 )
 
-// pictures: screenshots of the views are written into docs/pictures. It takes some minutes more, for the history to be one.
-var pictures = flag.Bool("pictures", false, "write pictures of the page into docs/pictures")
+var (
+	// pictures: screenshots of the views are written into docs/pictures. It takes some minutes more, for the history to be one.
+	pictures = flag.Bool("pictures", false, "write pictures of the page into docs/pictures")
+	// drawnWithin judges a time that depends on the machine, and on what else runs there.
+	drawnWithin = flag.Duration("drawn-within", 0, "within what time 1,000 jobs are to be on the screen, from when the page has them; 0: it is told, and not judged")
+)
 
 var everything = labels.Everything()
 
@@ -72,7 +79,7 @@ func TestThePageShowsTheCluster(t *testing.T) {
 	}{
 		{"queues are those of the API", queuesAreShown},
 		{"a queue leads to its jobs, and a job to what would have it start", aJobIsExplained},
-		{"1,000 jobs are drawn within a second", jobsAreDrawn},
+		{"1,000 jobs are drawn at once", jobsAreDrawn},
 		{"jobs are narrowed down", jobsAreNarrowedDown},
 		{"evictions are those of the API", evictionsAreShown},
 		{"nodes are those of the API", nodesAreShown},
@@ -197,15 +204,33 @@ func aJobIsExplained(t *testing.T, s *scenes) {
 	}
 }
 
-// jobsAreDrawn measures in the page how long 1,000 jobs take to be on the screen, and compares them with the API. What else runs on the machine makes it
-// longer, and never shorter: one of some attempts has to do.
+// layouts is how often the browser has worked out where on the page things are.
+func (b *browser) layouts(t *testing.T) int {
+	t.Helper()
+	for _, m := range call(t, b, performance.GetMetrics, cdp.Empty{}).Metrics {
+		if m.Name == "LayoutCount" {
+			return int(m.Value)
+		}
+	}
+	t.Fatal("the browser does not count its layouts")
+	return 0
+}
+
+// jobsAreDrawn compares 1,000 jobs with the API. The browser is not to place each of them by itself. How long it takes is measured in the page; what
+// else runs on the machine makes it longer, and never shorter, so that one of some attempts has to do where it is judged.
 func jobsAreDrawn(t *testing.T, s *scenes) {
 	var took []time.Duration
-	for len(took) < mostAttempts && (len(took) == 0 || slices.Min(took) > mostRendering) {
+	for len(took) == 0 || len(took) < mostAttempts && slices.Min(took) > *drawnWithin && *drawnWithin > 0 {
 		s.open(t, "#/queues", "queues")
 		s.do(t, script(`performance.clearMeasures()`))
+		before := s.layouts(t)
 		s.open(t, "#/jobs", "jobs")
 		s.eventually(t, `performance.getEntriesByName("render:jobs").length > 0 ? "" : "nothing is drawn yet"`)
+		if n := s.layouts(t) - before; n > mostLayouts {
+			t.Errorf("the browser has placed things %d times, want %d at most", n, mostLayouts)
+		} else {
+			t.Logf("the browser has placed things %d times", n)
+		}
 		milliseconds := value[float64](t, s.browser, `performance.getEntriesByName("render:jobs")[0].duration`)
 		took = append(took, time.Duration(milliseconds*float64(time.Millisecond)).Round(time.Millisecond))
 	}
@@ -214,8 +239,8 @@ func jobsAreDrawn(t *testing.T, s *scenes) {
 	if len(rows) != 1000 {
 		t.Errorf("%d jobs are shown, want 1,000", len(rows))
 	}
-	if slices.Min(took) > mostRendering {
-		t.Errorf("from their data to the screen it took %s, want %s at most", took, mostRendering)
+	if *drawnWithin > 0 && slices.Min(took) > *drawnWithin {
+		t.Errorf("from their data to the screen it took %s, want %s at most", took, *drawnWithin)
 	}
 	want := map[string][]string{}
 	for _, j := range read[v1alpha1.JobViewList](t, s.stage, v1alpha1.JobViews).Items {
