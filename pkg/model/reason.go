@@ -43,6 +43,8 @@ const (
 	NotFirst ReasonKind = "NotFirst"
 	// Withheld: a scheduler extender keeps it, or its queue, from turns; or a policy of another module does, by Validator or Readier.
 	Withheld ReasonKind = "Withheld"
+	// SlowBinds: the API server takes longer than a second to bind pods of its namespace, and many of them wait for that already.
+	SlowBinds ReasonKind = "SlowBinds"
 	// Unanswered: somebody outside the process has been asked about the job or its queue, and has not answered yet. It is
 	// never told: the reason from before holds until the answer.
 	Unanswered ReasonKind = "Unanswered"

@@ -50,7 +50,7 @@ type Opener struct {
 	// kept is told of a gate that the API server does not let go, and why.
 	kept  func(*model.Task, error)
 	queue workqueue.TypedRateLimitingInterface[types.UID]
-	clock clock.PassiveClock
+	clock clock.WithDelayedExecution
 
 	mu sync.Mutex // guards the rest
 	// tasks are those whose gates are still to be taken off.
@@ -73,7 +73,7 @@ const advice = "let it, by manifests/rbac-optional/queue-gate.yaml or by the pol
 
 // NewOpener returns an opener that makes no requests before Run, and ends with the context. Kept is told of each task whose gate the API server
 // does not let go, and may hand in tasks again.
-func NewOpener(ctx context.Context, client kubernetes.Interface, clock clock.WithTicker, kept func(*model.Task, error)) *Opener {
+func NewOpener(ctx context.Context, client kubernetes.Interface, clock clock.WithTickerAndDelayedExecution, kept func(*model.Task, error)) *Opener {
 	o := &Opener{
 		client: client, kept: kept, clock: clock, tasks: map[types.UID]*model.Task{}, forbidden: map[string]refusal{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstRetry, lastRetry),
@@ -104,34 +104,32 @@ func (o *Opener) Idle() bool {
 
 // Run makes the requests until the context of NewOpener ends, and with the values of this one.
 func (o *Opener) Run(ctx context.Context) {
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() {
-			for o.next(ctx) {
-			}
-		})
+	limiter := requests.NewLimiter(workers, o.clock, requests.Told{})
+	defer limiter.Wait()
+	for {
+		uid, closed := o.queue.Get()
+		if closed {
+			return
+		}
+		o.mu.Lock()
+		task := o.tasks[uid]
+		o.mu.Unlock()
+		if task == nil {
+			o.queue.Done(uid)
+			continue
+		}
+		limiter.Go(task.Pod.Namespace, func() { o.handle(ctx, uid, task) })
 	}
-	running.Wait()
 }
 
-// next handles one task. It returns false when there will be no more.
-func (o *Opener) next(ctx context.Context) bool {
-	uid, closed := o.queue.Get()
-	if closed {
-		return false
-	}
+// handle has the gate of one task taken off.
+func (o *Opener) handle(ctx context.Context, uid types.UID, task *model.Task) {
 	defer o.queue.Done(uid)
-	o.mu.Lock()
-	task := o.tasks[uid]
-	o.mu.Unlock()
-	if task == nil {
-		return true
-	}
 	again, err := o.openUnlessForbidden(ctx, task.Pod)
 	if again && o.queue.NumRequeues(uid) < mostRetries {
 		klog.FromContext(ctx).V(2).Info("Cannot take the scheduling gate off a pod yet", "pod", klog.KObj(task.Pod), "err", err)
 		o.queue.AddRateLimited(uid)
-		return true
+		return
 	}
 	o.queue.Forget(uid)
 	if err != nil {
@@ -143,7 +141,6 @@ func (o *Opener) next(ctx context.Context) bool {
 	if o.tasks[uid] == task {
 		delete(o.tasks, uid)
 	}
-	return true
 }
 
 // openUnlessForbidden takes the gate off one pod, unless it is known that this is forbidden.

@@ -244,3 +244,67 @@ func (s *strict) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return s.Server.RoundTrip(r)
 }
+
+// hanging is an API server that answers no patch of a namespace before a minute is over.
+type hanging struct{ *memory.Server }
+
+// RoundTrip implements http.RoundTripper.
+func (h hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/namespaces/hangs/") {
+		time.Sleep(time.Minute)
+	}
+	return h.Server.RoundTrip(r)
+}
+
+// TestGatesOfOneNamespaceThatAreNotTakenOffKeepNoOthers: twenty pods of a namespace come first, and five requests are made at a time.
+func TestGatesOfOneNamespaceThatAreNotTakenOffKeepNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, err := memory.New(clock.RealClock{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tasks []*model.Task
+		for i := range 21 {
+			p := gated(model.QueueGate)
+			p.Namespace, p.Name, p.UID = "hangs", fmt.Sprintf("a-%d", i), types.UID(fmt.Sprintf("a-%d", i))
+			if i == 20 {
+				p.Namespace = "others"
+			}
+			if err := api.Add(p); err != nil {
+				t.Fatal(err)
+			}
+			tasks = append(tasks, model.NewTask(p))
+		}
+		client, err := kubernetes.NewForConfig(memory.Config(hanging{api.Server()}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		o := queuegate.NewOpener(ctx, client, clock.RealClock{}, func(task *model.Task, err error) { t.Errorf("the gate of %s is kept: %v", task.Pod.Name, err) })
+		ended := make(chan struct{})
+		go func() {
+			o.Run(ctx)
+			close(ended)
+		}()
+		open := func(p *model.Task) bool {
+			now, err := client.CoreV1().Pods(p.Pod.Namespace).Get(t.Context(), p.Pod.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(now.Spec.SchedulingGates) == 0
+		}
+		o.Open(tasks)
+		time.Sleep(2 * time.Second)
+		if !open(tasks[20]) {
+			t.Error("a pod of another namespace has its gate after two seconds")
+		}
+		time.Sleep(time.Hour)
+		for i, p := range tasks {
+			if !open(p) {
+				t.Errorf("pod %d has its gate after an hour", i)
+			}
+		}
+		stop()
+		<-ended
+	})
+}

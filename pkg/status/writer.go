@@ -29,6 +29,7 @@ import (
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/requests"
 )
 
 const (
@@ -60,7 +61,7 @@ type Writer struct {
 	queue        jobQueue
 	// waiting are the jobs whose pods are to be told why they wait: thousands, which nobody else is to wait for.
 	waiting jobQueue
-	clock   clock.WithTicker
+	clock   clock.WithTickerAndDelayedExecution
 	// queueFacts returns what the status of queues is to tell.
 	queueFacts func() []QueueFacts
 	// numbers returns why jobs wait, with the numbers of now.
@@ -99,7 +100,7 @@ func New(groups volcanoclient.Interface, kube kubernetes.Interface, state *model
 }
 
 // NewAt returns a writer that lives by a clock of its own.
-func NewAt(now clock.WithTicker, groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
+func NewAt(now clock.WithTickerAndDelayedExecution, groups volcanoclient.Interface, kube kubernetes.Interface, state *model.State) (*Writer, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, volcano.AddToScheme, coscheduling.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -184,12 +185,17 @@ func (w *Writer) Run(ctx context.Context) {
 		running.Go(func() { w.keepNumbers(ctx) })
 	}
 	work := func(workers int, queue jobQueue, write func(context.Context, model.JobKey) error) {
-		for range workers {
-			running.Go(func() {
-				for step(ctx, queue, write) {
+		limiter := requests.NewLimiter(workers, w.clock, requests.Told{})
+		running.Go(func() {
+			defer limiter.Wait()
+			for {
+				key, quit := queue.Get()
+				if quit {
+					return
 				}
-			})
-		}
+				limiter.Go(key.Namespace, func() { settle(ctx, queue, key, write) })
+			}
+		})
 	}
 	work(workers, w.queue, func(ctx context.Context, key model.JobKey) error {
 		if err := w.sync(ctx, key); err != nil {
@@ -245,22 +251,17 @@ func (w *Writer) complain(snapshot *model.Snapshot) {
 	w.Notify(c)
 }
 
-// step writes one job of a queue; false when that is shut down.
-func step(ctx context.Context, queue jobQueue, write func(context.Context, model.JobKey) error) bool {
-	key, quit := queue.Get()
-	if quit {
-		return false
-	}
+// settle writes one job that was taken from a queue.
+func settle(ctx context.Context, queue jobQueue, key model.JobKey, write func(context.Context, model.JobKey) error) {
 	defer queue.Done(key)
 	if err := write(ctx, key); err != nil {
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Cannot write the state of a job; trying again", "job", key, "err", err)
 			queue.AddRateLimited(key)
 		}
-		return true
+		return
 	}
 	queue.Forget(key)
-	return true
 }
 
 // show returns what the objects of a job are to say of why it waits.

@@ -16,18 +16,6 @@ import (
 // SampleSize is sampleSize, for the tests.
 var SampleSize = sampleSize
 
-// Slots is slots, for the tests.
-type Slots struct{ s *slots }
-
-// NewSlots returns n slots.
-func NewSlots(n int, queued func(more int)) Slots { return Slots{newSlots(n, queued)} }
-
-// Acquire takes a slot for a turn.
-func (s Slots) Acquire(ctx context.Context, turn uint64) error { return s.s.acquire(ctx, turn) }
-
-// Release gives a slot back.
-func (s Slots) Release() { s.s.release() }
-
 // plainly binds as upstream's binder does.
 type plainly struct{ client kubernetes.Interface }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/plugins/planner"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
+	"github.com/caldera-scheduler/caldera/pkg/requests"
 )
 
 // Gang plans and places whole gangs.
@@ -40,7 +41,7 @@ type Gang struct {
 	args    config.GangArgs
 	planner *gang.Planner
 	binder  fwk.BindPlugin
-	slots   *slots
+	binds   *requests.Limiter
 }
 
 var (
@@ -83,7 +84,10 @@ func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plu
 			args:    *args,
 			planner: newPlanner(f, parts, devices),
 			binder:  surely{binder.(fwk.BindPlugin), handle.ClientSet()},
-			slots:   newSlots(int(args.BindConcurrency), func(more int) { parts.Turns().Unbound(more) }),
+			binds: requests.NewLimiter(int(args.BindConcurrency), parts.Clock, requests.Told{
+				InLine: func(more int) { parts.Turns().Unbound(more) },
+				Aside:  func(namespace string, waiting int) { parts.Turns().SlowBinds(namespace, waiting) },
+			}),
 		}, nil
 	}
 }
@@ -335,10 +339,11 @@ func (pl *Gang) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	if pinned := pinOf(state); pinned != nil {
 		p = *pinned
 	}
-	if err := pl.slots.acquire(ctx, p.turn); err != nil {
+	place, err := pl.binds.Acquire(ctx, pod.Namespace, p.turn)
+	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("waiting to bind: %w", err))
 	}
-	defer pl.slots.release()
+	defer place.Release()
 	status := pl.binder.Bind(ctx, state, pod, nodeName)
 	if status.IsSuccess() {
 		pl.parts.Turns().Bound(pl.parts.State.JobOf(pod))

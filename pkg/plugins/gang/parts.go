@@ -23,7 +23,7 @@ import (
 // Parts are what the plugin asks of the scheduler that it belongs to. All fields are required.
 type Parts struct {
 	State *model.State
-	Clock clock.PassiveClock
+	Clock clock.WithDelayedExecution
 	Rules Rules
 	Lag   *lag.Lag
 	// Attach makes the pods of a profile batch pods.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/caldera-scheduler/caldera/pkg/requests"
 	"github.com/caldera-scheduler/caldera/pkg/status"
 )
 
@@ -31,7 +32,7 @@ type Config struct {
 	// Writer shows evictions on the objects they concern.
 	Writer *status.Writer
 	// Clock is the time by which failed requests are repeated and victims get their deadlines.
-	Clock clock.Clock
+	Clock clock.WithDelayedExecution
 	// Concurrency is how many requests are in flight at a time; at least 1.
 	Concurrency int
 	// VictimTimeout is how long beyond its grace period a victim is waited for.
@@ -59,7 +60,7 @@ type Executor struct {
 	// changed is signalled when a request is ready, or the context has ended.
 	changed *sync.Cond
 	ready   []request
-	// busy is how many requests workers have in hand.
+	// busy is how many requests are made, or are about to be.
 	busy int
 	// due are the times at which requests are repeated.
 	due []time.Time
@@ -144,38 +145,37 @@ func (x *Executor) Run(ctx context.Context) {
 		x.changed.Broadcast()
 	})
 	defer wake()
-	var workers sync.WaitGroup
-	for range x.c.Concurrency {
-		workers.Go(func() {
-			for x.step(ctx) {
-			}
+	limiter := requests.NewLimiter(x.c.Concurrency, x.c.Clock, requests.Told{})
+	for {
+		r, ok := x.next(ctx)
+		if !ok {
+			break
+		}
+		limiter.Go(r.victim.Pod.Namespace, func() {
+			x.perform(ctx, r)
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.busy--
 		})
 	}
-	workers.Wait()
+	limiter.Wait()
 	x.timers.Wait()
 }
 
-// step performs one request; false when the context has ended.
-func (x *Executor) step(ctx context.Context) bool {
+// next waits for the next request; false when the context has ended.
+func (x *Executor) next(ctx context.Context) (r request, ok bool) {
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	for len(x.ready) == 0 && ctx.Err() == nil {
 		x.changed.Wait()
 	}
 	if ctx.Err() != nil {
-		x.mu.Unlock()
-		return false
+		return request{}, false
 	}
-	r := x.ready[0]
+	r = x.ready[0]
 	x.ready = slices.Delete(x.ready, 0, 1)
 	x.busy++
-	x.mu.Unlock()
-
-	x.perform(ctx, r)
-
-	x.mu.Lock()
-	x.busy--
-	x.mu.Unlock()
-	return true
+	return r, true
 }
 
 // repeat performs a request again after a while, which is no shorter than the given delay.

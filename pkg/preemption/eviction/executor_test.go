@@ -422,3 +422,32 @@ func TestTimeMayBeStepped(t *testing.T) {
 		})
 	})
 }
+
+// TestEvictionsThatAreNotAnsweredKeepNoOtherNamespace: twenty pods of one are to go first, and four requests are made at a time.
+func TestEvictionsThatAreNotAnsweredKeepNoOtherNamespace(t *testing.T) {
+	play(t, 4, func(s *stage) {
+		var names []string
+		for i := range 20 {
+			names = append(names, fmt.Sprintf("hangs-%d", i))
+		}
+		hang := victims(strings.Join(names, ","), "a")
+		for _, v := range hang {
+			v.Pod.Namespace = "hangs"
+		}
+		other := victims("c-0", "c")
+		s.add(hang...)
+		s.add(other...)
+		s.before = func(name string) error {
+			if strings.HasPrefix(name, "hangs-") {
+				time.Sleep(20 * time.Second)
+			}
+			return nil
+		}
+		first, second := s.execute(hang...), s.execute(other...)
+		time.Sleep(2 * time.Second)
+		s.want(second, "Pending: c-0=Leaving")
+		time.Sleep(5 * time.Minute)
+		s.rest()
+		s.want(first, "Pending: "+strings.Join(names, "=Leaving ")+"=Leaving")
+	})
+}

@@ -63,7 +63,7 @@ func play(t *testing.T, concurrency int, story func(*stage)) {
 	synctest.Test(t, func(t *testing.T) { onStage(t, clock.RealClock{}, concurrency, story) })
 }
 
-func onStage(t *testing.T, now clock.WithTicker, concurrency int, story func(*stage)) {
+func onStage(t *testing.T, now clock.WithTickerAndDelayedExecution, concurrency int, story func(*stage)) {
 	t.Helper()
 	api, err := memory.New(now)
 	check(t, err)

@@ -42,7 +42,7 @@ type Config struct {
 	Profile Profile
 	// Queue has the scheduling queue know pods, which tells filters of the nominations of those only. It is called in scheduling cycles.
 	Queue func([]*corev1.Pod)
-	Clock clock.WithTicker
+	Clock clock.WithTickerAndDelayedExecution
 	// Args say how evictions are carried out.
 	Args *config.ReclaimArgs
 	// Leads is the Executor's.

@@ -40,6 +40,7 @@ type waitlist struct {
 	promised    *promised
 	holders     *holders
 	resumption  resumption
+	slow        slowBinds
 }
 
 func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
@@ -79,6 +80,7 @@ func (s *waitlist) startOver() {
 // update takes in what happened: to the accounts and the order, for those who may be let in, and for those that it may have helped. It returns
 // how long until something is to be looked at though nothing happens.
 func (s *waitlist) update() time.Duration {
+	s.followBinds()
 	s.takeIn()
 	s.askAgain()
 	wake := s.stall()
@@ -327,9 +329,27 @@ func (s *waitlist) mayPass(job *model.Job, reason model.Reason) bool {
 	return false
 }
 
-// rests reports whether a job is not to be looked at before a time, and has it looked at then: a plugin was found to hold its pod, or it has failed.
+// followBinds has the jobs of namespaces looked at that may have turns again because their pods are bound, or may not any more.
+func (s *waitlist) followBinds() {
+	namespaces := s.slow.take()
+	if len(namespaces) == 0 {
+		return
+	}
+	for key := range s.jobs {
+		if namespaces[key.Namespace] {
+			s.changed[key] = true
+		}
+	}
+}
+
+// rests reports whether a job is not to be looked at for now: pods of its namespace wait to be bound, a plugin was found to hold its pod, or it has
+// failed. Where that ends at a time it is looked at then.
 func (s *waitlist) rests(w *waiting) bool {
 	key, now := w.job.Key, s.cfg.Clock.Now()
+	if reason := s.slow.reason(key.Namespace); reason != (model.Reason{}) {
+		s.lots.tell(w, reason)
+		return true
+	}
 	if until := s.absence.ofJob(key, now); !until.IsZero() {
 		s.alarms.set(key, until)
 		return true

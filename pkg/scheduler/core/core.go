@@ -86,7 +86,7 @@ type Options struct {
 	// Groups are the group APIs; nil: those of the API server the scheduler is connected to.
 	Groups *informer.Clients
 	// Clock is the time the dispatcher and the status writer live by; nil: the real one.
-	Clock clock.WithTicker
+	Clock clock.WithTickerAndDelayedExecution
 	// Policies are those that tiers may name besides the built-in ones, by their names there.
 	Policies map[string]PolicyFactory
 	// Leads reports whether this scheduler may still have pods evicted, which it may not once its lease has run out; nil: it always may.
@@ -213,7 +213,7 @@ func (c *Core) MakeRoom(ctx context.Context, t preemption.Turn) (preemption.Outc
 }
 
 // Clock is the time the core lives by.
-func (c *Core) Clock() clock.WithTicker { return c.options.Clock }
+func (c *Core) Clock() clock.WithTickerAndDelayedExecution { return c.options.Clock }
 
 // build creates the parts and begins to watch.
 func (c *Core) build(ctx context.Context, handle framework.Framework) error {

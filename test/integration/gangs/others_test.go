@@ -4,7 +4,10 @@
 package gangs_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -292,6 +296,118 @@ func TestNobodyWaitsForPodsWhoseBindingsAreRefused(t *testing.T) {
 	}
 	allowBindings(t, e, denied)
 	env.Eventually(t, 30*time.Second, refused(pods))
+}
+
+// TestNobodyWaitsForANamespaceWhoseBindingsAreNotAnswered: a webhook of one namespace answers nothing for half a minute, and 500 pods of it have
+// more room than they need. Its jobs say why they wait, and start when it answers.
+func TestNobodyWaitsForANamespaceWhoseBindingsAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	const hangs, pods = "hangs", 500
+	e := env.New(t, localcluster.Options{Nodes: 8, Shapes: []string{"cpu=128,memory=64Gi,pods=250"}})
+	if _, err := e.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hangs}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	rule := admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/binding"}}
+	gate := e.CloseGate(t, hangs, admissionv1.Create, rule, func(ctx context.Context) error {
+		return e.Kube.CoreV1().Pods(hangs).Bind(ctx, &corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: "missing", Namespace: hangs}, Target: corev1.ObjectReference{Kind: "Node", Name: "none"},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	})
+	e.StartScheduler(t)
+	e.CreatePods(t, replicas("kept", "1", pods, func(_ int, p *corev1.Pod) { p.Namespace = hangs })...)
+	env.Eventually(t, soon, func() string {
+		if n := gate.Held(); n < 64 {
+			return fmt.Sprintf("%d binds hang, want all 64 that are made at a time", n)
+		}
+		return ""
+	})
+	began := time.Now()
+	comeAndGo(t, e, "others", 8, unchanged)
+	told := func() string {
+		list, err := e.Pods.Pods(hangs).List(labels.Everything())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := 0
+		for _, p := range list {
+			if p.Spec.NodeName != "" {
+				t.Fatalf("pod %s has a node, and nobody has answered", p.Name)
+			}
+			for _, c := range p.Status.Conditions {
+				if c.Type == corev1.PodScheduled && c.Reason == string(model.SlowBinds) && strings.Contains(c.Message, "pods of namespace hangs") {
+					said++
+				}
+			}
+		}
+		if said == 0 {
+			return "no pod says that its namespace is slow"
+		}
+		return ""
+	}
+	t.Logf("others took %s", time.Since(began))
+	env.Eventually(t, soon, told)
+	gate.Open()
+	env.Eventually(t, time.Minute, func() string {
+		list, err := e.Pods.Pods(hangs).List(labels.Everything())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(list, func(p *corev1.Pod) bool { return p.Spec.NodeName == "" }); i >= 0 {
+			return fmt.Sprintf("pod %s has no node though bindings are answered", list[i].Name)
+		}
+		return ""
+	})
+}
+
+// TestNobodyWaitsForANamespaceWhosePodGroupsCannotBeWritten: a webhook of one namespace answers no write of its 40 PodGroups for half a minute. Job
+// controllers elsewhere wait for the phase of theirs.
+func TestNobodyWaitsForANamespaceWhosePodGroupsCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	const hangs, groups = "hangs", 40
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=128,memory=64Gi"}})
+	if _, err := e.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hangs}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	client := e.Volcano.SchedulingV1beta1()
+	for i := range groups {
+		_, err := client.PodGroups(hangs).Create(t.Context(), &volcano.PodGroup{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("kept-%d", i)}, Spec: volcano.PodGroupSpec{MinMember: 1},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	rule := admissionv1.Rule{APIGroups: []string{volcano.GroupName}, APIVersions: []string{"*"}, Resources: []string{"podgroups", "podgroups/status"}}
+	gate := e.CloseGate(t, hangs, admissionv1.Update, rule, func(ctx context.Context) error {
+		_, err := client.PodGroups(hangs).Patch(ctx, "kept-0", types.MergePatchType, []byte(`{"spec":{"minMember":2}}`),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	e.StartScheduler(t)
+	env.Eventually(t, soon, func() string {
+		if n := gate.Held(); n < 4 {
+			return fmt.Sprintf("%d writes hang, want all that are made at a time", n)
+		}
+		return ""
+	})
+	phase := func(namespace, name string) func() string {
+		return func() string {
+			g, err := client.PodGroups(namespace).Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Status.Phase != volcano.PodGroupInqueue {
+				return fmt.Sprintf("PodGroup %s/%s is %q, want it to be let in", namespace, name, g.Status.Phase)
+			}
+			return ""
+		}
+	}
+	e.CreateGroup(t, env.Gang{Name: "other", Min: 1, Size: 1, CPU: "1"})
+	env.Eventually(t, soon/2, phase(env.Namespace, "other"))
+	gate.Open()
+	for i := range groups {
+		env.Eventually(t, time.Minute, phase(hangs, fmt.Sprintf("kept-%d", i)))
+	}
 }
 
 // allowBindings takes back what denyBindings did.

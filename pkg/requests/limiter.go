@@ -1,0 +1,342 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package requests
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/pkg/heap"
+)
+
+// lateAfter is how long a request may take before its place is lent to others.
+const lateAfter = time.Second
+
+// Limiter bounds how many requests to the API server are under way at a time. It also has requests that are not answered keep no other
+// namespace waiting: a webhook may match the objects of one namespace only, and answer late or never.
+//
+//   - A request that has taken a second is late. It gives its place back, and takes one of as many for late ones.
+//   - Its namespace is slow from then on, until a request of it is answered within a second while no other is late.
+//   - Requests of slow namespaces begin in the places for late ones, those of one namespace in half of these. If none of a slow
+//     namespace is under way, one of it may have a place for which nobody else waits, but for half of all.
+//
+// So others wait for a second when a namespace becomes slow. They wait longer only if so many become slow at the same time that their requests take
+// all places of both kinds: twice as many requests as there are places may be under way.
+type Limiter struct {
+	clock clock.WithDelayedExecution
+	// most is in how many of the places for late requests those of one namespace may begin.
+	most int
+	// running are the requests given to Go.
+	running sync.WaitGroup
+
+	// mu guards everything below.
+	mu sync.Mutex
+	// free and spare are how many places nobody has, spare among those for late requests. Tried is how many of the others slow namespaces have.
+	free, spare, tried int
+	line               line
+	// overdue are late requests that have a place of the others, because none was spare; oldest first.
+	overdue []*Place
+	// namespaces has those of which a request waits or is under way.
+	namespaces map[string]*namespace
+}
+
+// Told are who is told how many requests wait. They must not call back.
+type Told struct {
+	// InLine is told how many more wait with those of others, or fewer.
+	InLine func(more int)
+	// Aside is told how many of a namespace wait because it is slow.
+	Aside func(namespace string, waiting int)
+}
+
+// line are requests that wait.
+type line struct {
+	told    Told
+	waiting *heap.Heap[*Place]
+	// aside is how many wait because their namespaces are slow.
+	aside int
+	// arrivals counts all that have come.
+	arrivals uint64
+}
+
+// namespace is what is known of the requests of one namespace.
+type namespace struct {
+	name string
+	// slow: its requests wait for each other, and for those of other slow namespaces.
+	slow bool
+	// waiting are its requests since it is slow.
+	waiting *heap.Heap[*Place]
+	// inLine are its requests that wait with those of others, underway and late those that are so.
+	inLine, underway, late int
+}
+
+// Place is that of one request: it waits, is under way, or has ended.
+type Place struct {
+	limiter   *Limiter
+	namespace *namespace
+	// order is what it goes by, and its number among all.
+	order [2]uint64
+	// begin is called with the lock held when the request may begin, aside when it waits because its namespace is slow; aside may be nil.
+	begin, aside func()
+	// timer tells that the request is late; nil while it waits.
+	timer clock.Timer
+	kind  kind
+	// late is whether it is late; ended whether it needs no place any more.
+	late, ended bool
+	at          int
+}
+
+// kind is of which places one is.
+type kind int
+
+const (
+	// ordinary places are handed out in order, tried ones are of these and a slow namespace has them, and lent ones are for late requests.
+	ordinary kind = iota
+	tried
+	lent
+)
+
+// Position implements heap.Element.
+func (p *Place) Position() *int { return &p.at }
+
+// before reports whether a place goes before another.
+func (p *Place) before(q *Place) bool { return slices.Compare(p.order[:], q.order[:]) < 0 }
+
+// NewLimiter returns a limiter of n places, at least 1, and as many for late requests. The functions of told may be nil.
+func NewLimiter(n int, clock clock.WithDelayedExecution, told Told) *Limiter {
+	if told.InLine == nil {
+		told.InLine = func(int) {}
+	}
+	if told.Aside == nil {
+		told.Aside = func(string, int) {}
+	}
+	return &Limiter{
+		clock: clock, most: max(1, n/2), free: n, spare: n, line: line{told: told, waiting: heap.New((*Place).before)},
+		namespaces: map[string]*namespace{},
+	}
+}
+
+// Acquire waits for a place for a request about an object of a namespace. Those of a lower order go first, of the same order those that came
+// first. It fails only if the context ends before, with the cause of that.
+func (l *Limiter) Acquire(ctx context.Context, namespace string, order uint64) (*Place, error) {
+	begun := make(chan struct{})
+	p := &Place{limiter: l, order: [2]uint64{order}, begin: func() { close(begun) }}
+	l.enter(p, namespace)
+	select {
+	case <-begun:
+		return p, nil
+	case <-ctx.Done():
+		p.end(false)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Go has a function make a request in a goroutine of its own, in the order of calls. It returns when that begins, or waits only because its
+// namespace is slow.
+func (l *Limiter) Go(namespace string, request func()) {
+	var once sync.Once
+	settled := make(chan struct{})
+	settle := func() { once.Do(func() { close(settled) }) }
+	p := &Place{limiter: l, aside: settle}
+	l.running.Add(1)
+	p.begin = func() {
+		settle()
+		go func() {
+			defer l.running.Done()
+			defer p.Release()
+			request()
+		}()
+	}
+	l.enter(p, namespace)
+	<-settled
+}
+
+// Wait returns when all that was given to Go is done.
+func (l *Limiter) Wait() { l.running.Wait() }
+
+// Release gives the place back: the request was answered.
+func (p *Place) Release() { p.end(true) }
+
+// enter has a request begin or wait.
+func (l *Limiter) enter(p *Place, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.namespaces[name]
+	if n == nil {
+		n = &namespace{name: name, waiting: heap.New((*Place).before)}
+		l.namespaces[name] = n
+	}
+	l.line.arrivals++
+	p.namespace, p.order[1], p.at = n, l.line.arrivals, -1
+	if l.free > 0 && !n.slow {
+		l.start(p, ordinary)
+		return
+	}
+	l.wait(p)
+	l.settle()
+}
+
+// wait puts a request where it waits.
+func (l *Limiter) wait(p *Place) {
+	n := p.namespace
+	if !n.slow {
+		n.inLine++
+		l.line.waiting.Put(p)
+		l.line.told.InLine(1)
+		return
+	}
+	l.line.aside++
+	n.waiting.Put(p)
+	l.line.told.Aside(n.name, n.waiting.Len())
+	if p.aside != nil {
+		p.aside()
+	}
+}
+
+// leave takes a request from where it waits.
+func (l *Limiter) leave(p *Place) {
+	n := p.namespace
+	if !l.line.waiting.Has(p) {
+		l.line.aside--
+		n.waiting.Remove(p)
+		l.line.told.Aside(n.name, n.waiting.Len())
+		return
+	}
+	n.inLine--
+	l.line.waiting.Remove(p)
+	l.line.told.InLine(-1)
+}
+
+// settle has requests begin as long as there are places for them.
+func (l *Limiter) settle() {
+	for l.spare > 0 && len(l.overdue) > 0 {
+		p := l.overdue[0]
+		l.overdue = slices.Delete(l.overdue, 0, 1)
+		l.vacate(p)
+		l.occupy(p, lent)
+	}
+	for l.free > 0 && l.line.waiting.Len() > 0 {
+		p := l.line.waiting.Top()
+		l.leave(p)
+		if p.namespace.slow {
+			l.wait(p)
+			continue
+		}
+		l.start(p, ordinary)
+	}
+	for l.line.aside > 0 {
+		switch lentTo, triedBy := l.firstAside(l.most), l.firstAside(1); {
+		case l.spare > 0 && lentTo != nil:
+			l.leave(lentTo)
+			l.start(lentTo, lent)
+		case l.free > 0 && l.tried < l.most && triedBy != nil:
+			l.leave(triedBy)
+			l.start(triedBy, tried)
+		default:
+			return
+		}
+	}
+}
+
+// firstAside is the first request of the slow namespaces that have fewer under way; nil: there is none.
+func (l *Limiter) firstAside(fewer int) *Place {
+	var first *Place
+	for _, n := range l.namespaces {
+		if n.waiting.Len() > 0 && n.underway < fewer && (first == nil || n.waiting.Top().before(first)) {
+			first = n.waiting.Top()
+		}
+	}
+	return first
+}
+
+// start has a request begin in a place that is free.
+func (l *Limiter) start(p *Place, kind kind) {
+	l.occupy(p, kind)
+	p.namespace.underway++
+	// In a goroutine, for clocks of tests call with their lock held.
+	p.timer = l.clock.AfterFunc(lateAfter, func() { go l.late(p) })
+	p.begin()
+}
+
+// occupy takes a place that is free.
+func (l *Limiter) occupy(p *Place, kind kind) {
+	p.kind = kind
+	switch kind {
+	case lent:
+		l.spare--
+	case tried:
+		l.tried++
+		l.free--
+	default:
+		l.free--
+	}
+}
+
+// vacate gives back what occupy took.
+func (l *Limiter) vacate(p *Place) {
+	switch p.kind {
+	case lent:
+		l.spare++
+	case tried:
+		l.tried--
+		l.free++
+	default:
+		l.free++
+	}
+}
+
+// late notes that a request was not answered in time.
+func (l *Limiter) late(p *Place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.late = true
+	p.namespace.slow = true
+	p.namespace.late++
+	if p.kind != lent {
+		l.overdue = append(l.overdue, p)
+	}
+	l.settle()
+}
+
+// end gives a place back, or gives up waiting for one. Answered: the API server has answered the request.
+func (p *Place) end(answered bool) {
+	l, n := p.limiter, p.namespace
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.ended = true
+	if p.timer != nil {
+		l.finish(p)
+	} else {
+		l.leave(p)
+	}
+	if answered && !p.late && n.late == 0 {
+		n.slow = false
+	}
+	for n.waiting.Len() > 0 && !n.slow {
+		next := n.waiting.Top()
+		l.leave(next)
+		l.wait(next)
+	}
+	if n.inLine+n.waiting.Len()+n.underway == 0 {
+		delete(l.namespaces, n.name)
+	}
+	l.settle()
+}
+
+// finish takes note that a request is not under way any more.
+func (l *Limiter) finish(p *Place) {
+	p.timer.Stop()
+	p.namespace.underway--
+	if p.late {
+		p.namespace.late--
+		l.overdue = slices.DeleteFunc(l.overdue, func(q *Place) bool { return q == p })
+	}
+	l.vacate(p)
+}
