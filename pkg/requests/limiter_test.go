@@ -266,7 +266,8 @@ func TestASlowNamespaceHasItsPlacesBackOnceItIsAnsweredInTime(t *testing.T) {
 	play(t, places, func(s *stage) {
 		s.binds(1, "n", slowly)
 		time.Sleep(2 * time.Second)
-		next := s.binds(100, "n", quickly)
+		const all = 2000
+		next := s.binds(all, "n", quickly)
 		if n := next(); n != places/2-1 {
 			t.Fatalf("%d have begun while one is late, want %d: half of the places", n, places/2-1)
 		}
@@ -274,8 +275,14 @@ func TestASlowNamespaceHasItsPlacesBackOnceItIsAnsweredInTime(t *testing.T) {
 		if n := next(); n != 6*(places/2-1) {
 			t.Fatalf("%d have begun while one is late, want %d", n, 6*(places/2-1))
 		}
+		time.Sleep(slowly - 2*time.Second - 5*quickly)
+		before := next()
+		time.Sleep(quickly)
+		if n, waits := next()-before, s.queued.Load(); n != places || int(waits) != all-before-places {
+			t.Fatalf("%d begin at once and %d wait in line when none is late, want %d and all others", n, waits, places)
+		}
 		time.Sleep(slowly)
-		if n := next(); n != 100 {
+		if n := next(); n != all {
 			t.Fatalf("%d have begun, want all", n)
 		}
 		if n := s.binds(places, "n", quickly)(); n != places {

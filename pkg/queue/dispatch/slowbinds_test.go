@@ -46,11 +46,17 @@ func TestANamespaceWhoseBindsAreSlowHasNoTurns(t *testing.T) {
 		d.want()
 		key := slow
 		key.Name = "b"
-		if reason := d.lastOf(key); reason.Kind != model.SlowBinds || !strings.Contains(reason.Message, "256 pods of namespace slow have nodes") {
-			t.Errorf("the job waits because of %+v, want its namespace's binds", reason)
+		says := func(key model.JobKey, pods string) {
+			t.Helper()
+			if reason := d.lastOf(key); reason.Kind != model.SlowBinds || !strings.Contains(reason.Message, pods+" pods of namespace slow have nodes") {
+				t.Errorf("the job waits because of %+v, want %s pods of its namespace", reason, pods)
+			}
 		}
+		says(key, "256")
 		d.SlowBinds(slow.Namespace, dispatch.LeastAside)
 		d.want()
+		d.Notify(model.Change{Jobs: []model.JobKey{key}})
+		says(key, "128")
 		d.SlowBinds(slow.Namespace, dispatch.LeastAside-1)
 		d.want("slow/b-0")
 		d.SlowBinds(slow.Namespace, dispatch.MostAside-1)
