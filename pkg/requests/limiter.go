@@ -31,7 +31,7 @@ type Limiter struct {
 	clock clock.WithDelayedExecution
 	// most is in how many of the places for late requests those of one namespace may begin.
 	most int
-	// running are the requests given to Go.
+	// running are the requests given to Go and Enqueue.
 	running sync.WaitGroup
 
 	// mu guards everything below.
@@ -140,11 +140,19 @@ func (l *Limiter) Acquire(ctx context.Context, namespace string, order uint64) (
 func (l *Limiter) Go(namespace string, request func()) {
 	var once sync.Once
 	settled := make(chan struct{})
-	settle := func() { once.Do(func() { close(settled) }) }
-	p := &Place{limiter: l, aside: settle}
+	l.enqueue(namespace, request, func() { once.Do(func() { close(settled) }) })
+	<-settled
+}
+
+// Enqueue is as Go, and returns at once. However many requests wait is up to the caller.
+func (l *Limiter) Enqueue(namespace string, request func()) { l.enqueue(namespace, request, func() {}) }
+
+// enqueue has a request made, and calls a function when it begins, and when it waits because its namespace is slow.
+func (l *Limiter) enqueue(namespace string, request, settled func()) {
+	p := &Place{limiter: l, aside: settled}
 	l.running.Add(1)
 	p.begin = func() {
-		settle()
+		settled()
 		go func() {
 			defer l.running.Done()
 			defer p.Release()
@@ -152,10 +160,9 @@ func (l *Limiter) Go(namespace string, request func()) {
 		}()
 	}
 	l.enter(p, namespace)
-	<-settled
 }
 
-// Wait returns when all that was given to Go is done.
+// Wait returns when all that was given to Go and Enqueue is done.
 func (l *Limiter) Wait() { l.running.Wait() }
 
 // Release gives the place back: the request was answered.

@@ -31,6 +31,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/reload"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/podstatus"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/prequeue"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/skiprecheck"
 )
@@ -200,4 +201,5 @@ func Adapt(c *core.Core, sched *scheduler.Scheduler) {
 	}
 	prequeue.Install(c, sched)
 	skiprecheck.Install(c, sched)
+	podstatus.Install(c.Clock(), sched)
 }

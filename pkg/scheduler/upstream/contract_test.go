@@ -186,7 +186,7 @@ var relied = map[string][]string{
 	scheduler: {
 		"Scheduler.ScheduleOne", "Scheduler.scheduleOnePod", "Scheduler.runBindingCycle", "Scheduler.schedulingCycle",
 		"Scheduler.assumeAndReserve", "Scheduler.unreserveAndForget", "Scheduler.bindingCycle", "Scheduler.handleBindingCycleError",
-		"Scheduler.handleSchedulingFailure", "Scheduler.schedulePod", "Scheduler.finishBinding", "newPodInformer", "Scheduler.Run", "Scheduler.numFeasibleNodesToFind",
+		"Scheduler.handleSchedulingFailure", "updatePod", "Scheduler.schedulePod", "Scheduler.finishBinding", "newPodInformer", "Scheduler.Run", "Scheduler.numFeasibleNodesToFind",
 	},
 	nodes: {"Snapshot.AssumePod", "Snapshot.ForgetPod"},
 	running: {

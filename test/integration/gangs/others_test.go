@@ -410,6 +410,53 @@ func TestNobodyWaitsForANamespaceWhosePodGroupsCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForANamespaceWhosePodsCannotBeWritten: a webhook of one namespace answers no write of its pods' status for half a minute. None of
+// its pods fits, of batch profiles and others, and each is to be told so.
+func TestNobodyWaitsForANamespaceWhosePodsCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	const hangs, pods = "hangs", 20
+	e := env.New(t, localcluster.Options{Nodes: 2, Shapes: []string{"cpu=32,memory=64Gi"}})
+	if _, err := e.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hangs}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	large := replicas("large", "100", 2*pods, func(i int, p *corev1.Pod) {
+		p.Namespace = hangs
+		if i%2 == 0 {
+			p.Spec.SchedulerName = corev1.DefaultSchedulerName
+		}
+	})
+	e.CreatePods(t, large...)
+	rule := admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/status"}}
+	gate := e.CloseGate(t, hangs, admissionv1.Update, rule, func(ctx context.Context) error {
+		_, err := e.Kube.CoreV1().Pods(hangs).Patch(ctx, large[0].Name, types.MergePatchType, []byte(`{"status":{"message":"tried"}}`),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
+		return err
+	})
+	e.StartScheduler(t)
+	env.Eventually(t, soon, func() string {
+		if gate.Held() == 0 {
+			return "no write hangs"
+		}
+		return ""
+	})
+	comeAndGo(t, e, "others", 8, unchanged)
+	gate.Open()
+	env.Eventually(t, time.Minute, func() string {
+		list, err := e.Pods.Pods(hangs).List(labels.Everything())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list {
+			if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+			}) {
+				return fmt.Sprintf("pod %s is not told that it does not fit", p.Name)
+			}
+		}
+		return ""
+	})
+}
+
 // allowBindings takes back what denyBindings did.
 func allowBindings(t *testing.T, e *env.Env, namespace string) {
 	t.Helper()

@@ -1,0 +1,172 @@
+// Copyright The Caldera Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podstatus_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/caldera-scheduler/caldera/internal/testing/builders"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/podstatus"
+	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
+)
+
+// takes is how long the API server takes for a write of namespace slow.
+const takes = 10 * time.Second
+
+// server answers writes of one namespace late, and counts all.
+type server struct {
+	*memory.Server
+	writes atomic.Int32
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch {
+		s.writes.Add(1)
+		if strings.Contains(r.URL.Path, "/namespaces/slow/") {
+			time.Sleep(takes)
+		}
+	}
+	return s.Server.RoundTrip(r)
+}
+
+// profile is as much of a profile as is asked for.
+type profile struct {
+	framework.Framework
+	client kubernetes.Interface
+	theirs fwk.APICacher
+}
+
+// ClientSet implements fwk.Handle.
+func (p profile) ClientSet() kubernetes.Interface { return p.client }
+
+// APICacher implements fwk.Handle.
+func (p profile) APICacher() fwk.APICacher { return p.theirs }
+
+// failure is a pod that found no node, as upstream tells it.
+type failure struct {
+	pod       *corev1.Pod
+	message   string
+	nominated *fwk.NominatingInfo
+}
+
+// play runs a story in which pods find no node.
+func play(t *testing.T, theirs fwk.APICacher, pods []*corev1.Pod, story func(s *server, fails func(failure), now func(*corev1.Pod) *corev1.PodStatus)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		api, err := memory.New(clock.RealClock{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range pods {
+			if err := api.Add(p.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &server{Server: api.Server()}
+		client, err := kubernetes.NewForConfig(memory.Config(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sched := &scheduler.Scheduler{StopEverything: t.Context().Done()}
+		sched.FailureHandler = func(_ context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, _ time.Time) {
+			condition := &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: status.Message()}
+			if _, err := f.APICacher().PatchPodStatus(info.Pod, []*corev1.PodCondition{condition}, nominating); err != nil {
+				t.Error(err)
+			}
+		}
+		podstatus.Install(clock.RealClock{}, sched)
+		story(s, func(f failure) {
+			t.Helper()
+			info, err := framework.NewPodInfo(f.pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			sched.FailureHandler(t.Context(), profile{client: client, theirs: theirs}, &framework.QueuedPodInfo{PodInfo: info},
+				fwk.NewStatus(fwk.Unschedulable, f.message), f.nominated, began)
+			if took := time.Since(began); took != 0 {
+				t.Errorf("the scheduler waits for %s", took)
+			}
+		}, func(p *corev1.Pod) *corev1.PodStatus {
+			now, err := client.CoreV1().Pods(p.Namespace).Get(t.Context(), p.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &now.Status
+		})
+	})
+}
+
+func pod(namespace, name string) *corev1.Pod { return builders.Pod(namespace, name).Obj() }
+
+// TestNobodyWaitsForWrites: of a pod that fails again while it is written, the last is written, and what the failures between said of the nominated node.
+func TestNobodyWaitsForWrites(t *testing.T) {
+	slow, other := pod("slow", "a"), pod("others", "b")
+	play(t, nil, []*corev1.Pod{slow, other}, func(s *server, fails func(failure), now func(*corev1.Pod) *corev1.PodStatus) {
+		fails(failure{pod: slow, message: "first"})
+		fails(failure{pod: other, message: "no room"})
+		synctest.Wait()
+		fails(failure{pod: slow, message: "second", nominated: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: "node"}})
+		fails(failure{pod: slow, message: "third"})
+		if c := now(other).Conditions; len(c) != 1 || c[0].Message != "no room" {
+			t.Errorf("the other pod has %+v, want why it does not fit, at once", c)
+		}
+		time.Sleep(takes + time.Second)
+		if status := now(slow); len(status.Conditions) != 1 || status.Conditions[0].Message != "first" || status.NominatedNodeName != "" {
+			t.Errorf("the pod has %+v after the first write", status)
+		}
+		time.Sleep(takes)
+		if status := now(slow); len(status.Conditions) != 1 || status.Conditions[0].Message != "third" || status.NominatedNodeName != "node" {
+			t.Errorf("the pod has %+v after the second write, want what was said last", status)
+		}
+		if n := s.writes.Load(); n != 3 {
+			t.Errorf("%d writes, want 3", n)
+		}
+		slow.Status = *now(slow)
+		fails(failure{pod: slow, message: "third"})
+		time.Sleep(2 * takes)
+		if n := s.writes.Load(); n != 3 {
+			t.Errorf("%d writes, want none of what the pod says already", n-3)
+		}
+	})
+}
+
+// theirs is upstream's own way.
+type theirs struct {
+	fwk.APICacher
+	writes int
+}
+
+// PatchPodStatus implements fwk.APICacher.
+func (c *theirs) PatchPodStatus(*corev1.Pod, []*corev1.PodCondition, *fwk.NominatingInfo) (<-chan error, error) {
+	c.writes++
+	return nil, nil
+}
+
+func TestUpstreamsOwnWayIsLeftToIt(t *testing.T) {
+	c := &theirs{}
+	p := pod("others", "a")
+	play(t, c, []*corev1.Pod{p}, func(s *server, fails func(failure), _ func(*corev1.Pod) *corev1.PodStatus) {
+		fails(failure{pod: p, message: "no room"})
+		synctest.Wait()
+		if c.writes != 1 || s.writes.Load() != 0 {
+			t.Errorf("upstream writes %d times and this %d times, want it to be upstream's", c.writes, s.writes.Load())
+		}
+	})
+}
