@@ -196,6 +196,9 @@ func (c *Cluster) awaitReady(ctx context.Context, stdout io.Reader) error {
 // RESTConfig is the administrator's configuration, a copy with high client-side limits.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
+// PID is the number of the process that is the whole control plane, etcd included.
+func (c *Cluster) PID() int { return c.cmd.Process.Pid }
+
 // Exited is closed when the process has ended, by Stop or by a fault.
 func (c *Cluster) Exited() <-chan struct{} { return c.exited }
 

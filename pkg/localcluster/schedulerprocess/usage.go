@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Sample is what a running scheduler has used so far.
+// Sample is what a running process has used so far.
 type Sample struct {
 	// CPU is user and system time.
 	CPU time.Duration
@@ -22,15 +22,18 @@ type Sample struct {
 // ticksPerSecond is the unit of times in /proc, which Linux fixes for user space.
 const ticksPerSecond = 100
 
-// Sample reads what the process has used so far. Only Linux tells.
-func (p *Process) Sample() (Sample, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+// Sample reads what the scheduler has used so far. Only Linux tells.
+func (p *Process) Sample() (Sample, error) { return SampleOf(p.PID()) }
+
+// SampleOf reads what any process has used so far. Only Linux tells.
+func SampleOf(pid int) (Sample, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return Sample{}, fmt.Errorf("reading the use of process %d: %w", p.PID(), err)
+		return Sample{}, fmt.Errorf("reading the use of process %d: %w", pid, err)
 	}
 	s, err := parse(data, os.Getpagesize())
 	if err != nil {
-		return Sample{}, fmt.Errorf("reading the use of process %d: %w", p.PID(), err)
+		return Sample{}, fmt.Errorf("reading the use of process %d: %w", pid, err)
 	}
 	return s, nil
 }

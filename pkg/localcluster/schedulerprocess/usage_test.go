@@ -4,6 +4,8 @@
 package schedulerprocess
 
 import (
+	"os"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -16,5 +18,25 @@ func TestASampleIsReadBehindTheName(t *testing.T) {
 	}
 	if _, err := parse([]byte("7 (a) S 1"), 4096); err == nil {
 		t.Error("a short line is read without an error")
+	}
+}
+
+func TestASampleGrowsByWhatTheProcessUses(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells")
+	}
+	before, err := SampleOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = 5 * time.Second / ticksPerSecond
+	// It ends by the test's own time limit if the samples never grow.
+	for after := before; after.CPU < before.CPU+more; {
+		if after, err = SampleOf(os.Getpid()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := SampleOf(-1); err == nil {
+		t.Error("a process that does not exist is read without an error")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ type result struct {
 	First time.Duration `json:"firstBind"`
 	// CPU is what the scheduler's process used, from its start to its end.
 	CPU time.Duration `json:"cpu"`
+	// ServerCPU is what the API server and etcd used in that time, one process together; 0 where the system does not tell.
+	ServerCPU time.Duration `json:"serverCPU"`
 	// Memory is the largest resident set of the scheduler's process, in bytes.
 	Memory int64 `json:"peakMemory"`
 	// P50 and P99 are over gangs: from the first bind of the run to the last of the gang.
@@ -41,8 +44,8 @@ type result struct {
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%.0f pods/s, %.0f with events, %.1f s CPU, %d MB, first bind after %s, last event %s after the last bind", r.Rate, r.Done,
-		r.CPU.Seconds(), r.Memory>>20, r.First.Round(time.Millisecond), r.Told.Round(time.Millisecond))
+	return fmt.Sprintf("%.0f pods/s, %.0f with events, %.1f s CPU and %.1f s of the API server, %d MB, first bind after %s, last event %s after the last bind", r.Rate, r.Done,
+		r.CPU.Seconds(), r.ServerCPU.Seconds(), r.Memory>>20, r.First.Round(time.Millisecond), r.Told.Round(time.Millisecond))
 }
 
 // measure runs one scheduler once, on a cluster of its own.
@@ -72,26 +75,21 @@ func runOn(ctx context.Context, o options, s scenario, c contender, cluster *loc
 		return r, err
 	}
 	defer w.stop()
-	before, err := w.writes(ctx)
+	dir, done, err := o.logDir()
 	if err != nil {
 		return r, err
 	}
-
-	dir := o.logs
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "compare"); err != nil {
-			return r, err
-		}
-		defer os.RemoveAll(dir) //nolint:errcheck // a leftover log does no harm
-	} else if err := os.MkdirAll(dir, 0o755); err != nil {
-		return r, err
-	}
+	defer done()
 	p := profiler{options: o, scenario: s, contender: c}
 	port, err := p.port()
 	if err != nil {
 		return r, err
 	}
 	args, err := withPort(c.arguments(cluster.Kubeconfig, o.qps), schedulerprocess.FreePort)
+	if err != nil {
+		return r, err
+	}
+	before, err := served(ctx, w, cluster)
 	if err != nil {
 		return r, err
 	}
@@ -122,12 +120,39 @@ func runOn(ctx context.Context, o options, s scenario, c contender, cluster *loc
 	}
 	r = summarise(times, start, told)
 	r.CPU, r.Memory, r.Views = usage.CPU, usage.PeakMemory, views
-	after, err := w.writes(ctx)
+	after, err := served(ctx, w, cluster)
 	if err != nil {
 		return r, err
 	}
-	r.Requests = difference(before, after)
+	r.ServerCPU, r.Requests = after.cpu-before.cpu, difference(before.writes, after.writes)
 	return r, nil
+}
+
+// logDir is where a scheduler writes its log. Done is to be called when nobody reads it any more.
+func (o options) logDir() (dir string, done func(), err error) {
+	if o.logs != "" {
+		return o.logs, func() {}, os.MkdirAll(o.logs, 0o755)
+	}
+	if dir, err = os.MkdirTemp("", "compare"); err != nil {
+		return "", nil, err
+	}
+	return dir, func() { os.RemoveAll(dir) }, nil //nolint:errcheck,gosec // a leftover log does no harm
+}
+
+// service is what a control plane has done so far.
+type service struct {
+	writes map[string]int
+	// cpu is 0 where the system does not tell.
+	cpu time.Duration
+}
+
+func served(ctx context.Context, w *watcher, cluster *localcluster.Cluster) (service, error) {
+	writes, err := w.writes(ctx)
+	if err != nil || runtime.GOOS != "linux" {
+		return service{writes: writes}, err
+	}
+	s, err := schedulerprocess.SampleOf(cluster.PID())
+	return service{writes: writes, cpu: s.CPU}, err
 }
 
 // summarise computes what follows from the times of the binds and from when the last event was written.

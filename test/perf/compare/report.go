@@ -53,14 +53,15 @@ func of(records []record, contender string) []result {
 func report(out io.Writer, s scenario, contenders []contender, records []record) {
 	fmt.Fprintf(out, "\n%s\n", s)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "scheduler\tpods/s\tleast\tmost\twith events\tCPU ms/pod\tpeak MB\tfirst bind\tgang p50\tgang p99\tspread\tevents after\t")
+	fmt.Fprintln(table, "scheduler\tpods/s\tleast\tmost\twith events\tCPU ms/pod\tserver CPU ms/pod\tpeak MB\tfirst bind\tgang p50\tgang p99\tspread\tevents after\t")
 	for _, c := range contenders {
 		rs := of(records, c.name)
 		rates := values(rs, func(r result) float64 { return r.Rate })
-		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%d\t%s\t%s\t%s\t%s\t%s\t\n", c.name,
+		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t%d\t%s\t%s\t%s\t%s\t%s\t\n", c.name,
 			median.Of(rates), slices.Min(rates), slices.Max(rates),
 			median.Of(values(rs, func(r result) float64 { return r.Done })),
-			median.Of(values(rs, func(r result) float64 { return r.CPU.Seconds() * 1000 / float64(s.pods()) })),
+			median.Of(values(rs, func(r result) float64 { return perPod(r.CPU, s) })),
+			median.Of(values(rs, func(r result) float64 { return perPod(r.ServerCPU, s) })),
 			median.Of(values(rs, func(r result) int64 { return r.Memory }))>>20,
 			middle(rs, func(r result) time.Duration { return r.First }),
 			middle(rs, func(r result) time.Duration { return r.P50 }),
@@ -115,6 +116,9 @@ func relate(out io.Writer, records []record, one, other string) {
 		ratio(func(r result) float64 { return r.CPU.Seconds() }),
 		ratio(func(r result) float64 { return float64(r.Memory) }))
 }
+
+// perPod is a time in milliseconds for each pod that was bound.
+func perPod(d time.Duration, s scenario) float64 { return d.Seconds() * 1000 / float64(s.pods()) }
 
 func values[T any](rs []result, of func(result) T) []T {
 	list := make([]T, len(rs))
