@@ -49,8 +49,8 @@ type Limiter struct {
 type Told struct {
 	// InLine is told how many more wait with those of others, or fewer.
 	InLine func(more int)
-	// Aside is told how many of a namespace wait because it is slow.
-	Aside func(namespace string, waiting int)
+	// Aside is told how many more of a namespace wait because it is slow, or fewer.
+	Aside func(namespace string, more int)
 }
 
 // line are requests that wait.
@@ -198,7 +198,7 @@ func (l *Limiter) wait(p *Place) {
 	}
 	l.line.aside++
 	n.waiting.Put(p)
-	l.line.told.Aside(n.name, n.waiting.Len())
+	l.line.told.Aside(n.name, 1)
 	if p.aside != nil {
 		p.aside()
 	}
@@ -210,7 +210,7 @@ func (l *Limiter) leave(p *Place) {
 	if !l.line.waiting.Has(p) {
 		l.line.aside--
 		n.waiting.Remove(p)
-		l.line.told.Aside(n.name, n.waiting.Len())
+		l.line.told.Aside(n.name, -1)
 		return
 	}
 	n.inLine--

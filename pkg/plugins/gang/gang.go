@@ -86,7 +86,7 @@ func New(parts Parts) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plu
 			binder:  surely{binder.(fwk.BindPlugin), handle.ClientSet()},
 			binds: requests.NewLimiter(int(args.BindConcurrency), parts.Clock, requests.Told{
 				InLine: func(more int) { parts.Turns().Unbound(more) },
-				Aside:  func(namespace string, waiting int) { parts.Turns().SlowBinds(namespace, waiting) },
+				Aside:  func(namespace string, more int) { parts.Turns().SlowBinds(namespace, more) },
 			}),
 		}, nil
 	}

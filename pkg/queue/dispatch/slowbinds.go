@@ -22,30 +22,32 @@ const (
 // each other; while many do, its jobs have no turns. Its methods may be called by any goroutine.
 type slowBinds struct {
 	mu sync.Mutex
-	// full has how many pods wait, for the namespaces whose jobs have no turns.
-	full map[string]int
-	// changed are namespaces that came or went.
-	changed map[string]bool
+	// waiting has how many pods wait, by their namespace.
+	waiting map[string]int
+	// full are the namespaces whose jobs have no turns, changed those that came or went.
+	full, changed map[string]bool
 	// some: full or changed is not empty.
 	some atomic.Bool
 }
 
-// put notes how many pods of a namespace wait, and reports whether its jobs may have turns that might not before, or the other way round.
-func (s *slowBinds) put(namespace string, waiting int) (changed bool) {
+func newSlowBinds() *slowBinds {
+	return &slowBinds{waiting: map[string]int{}, full: map[string]bool{}, changed: map[string]bool{}}
+}
+
+// add notes that more pods of a namespace wait, or fewer, and reports whether its jobs may have turns that might not before, or the other way round.
+func (s *slowBinds) add(namespace string, more int) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, full := s.full[namespace]
-	switch {
+	waiting := s.waiting[namespace] + more
+	s.waiting[namespace] = waiting
+	if waiting == 0 {
+		delete(s.waiting, namespace)
+	}
+	switch full := s.full[namespace]; {
 	case full && waiting < leastAside:
 		delete(s.full, namespace)
-	case full || waiting >= mostAside:
-		if s.full == nil {
-			s.full, s.changed = map[string]int{}, map[string]bool{}
-		}
-		s.full[namespace] = waiting
-		if full {
-			return false
-		}
+	case !full && waiting >= mostAside:
+		s.full[namespace] = true
 	default:
 		return false
 	}
@@ -74,17 +76,16 @@ func (s *slowBinds) reason(namespace string) model.Reason {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting, full := s.full[namespace]
-	if !full {
+	if !s.full[namespace] {
 		return model.Reason{}
 	}
 	return model.Reason{Kind: model.SlowBinds, Message: fmt.Sprintf("%d pods of namespace %s have nodes and wait to be bound, which takes the API server longer than a second: "+
-		"look for a webhook or policy for pods/binding that answers late there", waiting, namespace)}
+		"look for a webhook or policy for pods/binding that answers late there", s.waiting[namespace], namespace)}
 }
 
-// SlowBinds is told how many pods of a namespace have their nodes and wait because the API server takes long to bind pods of that namespace.
-func (d *Dispatcher) SlowBinds(namespace string, waiting int) {
-	if d.waits.slow.put(namespace, waiting) {
+// SlowBinds is told that more pods of a namespace, or fewer, have their nodes and wait because the API server takes long to bind pods of it.
+func (d *Dispatcher) SlowBinds(namespace string, more int) {
+	if d.waits.slow.add(namespace, more) {
 		d.wake()
 	}
 }

@@ -53,13 +53,13 @@ func TestANamespaceWhoseBindsAreSlowHasNoTurns(t *testing.T) {
 			}
 		}
 		says(key, "256")
-		d.SlowBinds(slow.Namespace, dispatch.LeastAside)
+		d.SlowBinds(slow.Namespace, dispatch.LeastAside-dispatch.MostAside)
 		d.want()
 		d.Notify(model.Change{Jobs: []model.JobKey{key}})
 		says(key, "128")
-		d.SlowBinds(slow.Namespace, dispatch.LeastAside-1)
+		d.SlowBinds(slow.Namespace, -1)
 		d.want("slow/b-0")
-		d.SlowBinds(slow.Namespace, dispatch.MostAside-1)
+		d.SlowBinds(slow.Namespace, dispatch.MostAside-dispatch.LeastAside)
 		d.plan("slow/b-0")
 		d.place("slow/b-0")
 		submit("c", 0)

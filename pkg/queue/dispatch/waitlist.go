@@ -40,7 +40,7 @@ type waitlist struct {
 	promised    *promised
 	holders     *holders
 	resumption  resumption
-	slow        slowBinds
+	slow        *slowBinds
 }
 
 func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
@@ -48,6 +48,7 @@ func newWaitlist(cfg *Config, outbox *outbox, lots *lots) *waitlist {
 		cfg: cfg, outbox: outbox, lots: lots, jobs: map[model.JobKey]*waiting{},
 		changed: map[model.JobKey]bool{}, queues: map[string]bool{}, booked: map[model.JobKey]bool{},
 		alarms: newAlarms(), absence: newAbsence(), queueBlocks: queueBlocks{cfg, outbox, map[string]model.Reason{}},
+		slow: newSlowBinds(),
 	}
 	s.broken = newBrokenGangs(cfg, s.alarms, outbox)
 	s.setbacks = newSetbacks(cfg, s.setBack)
