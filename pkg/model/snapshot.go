@@ -189,6 +189,37 @@ func (s *State) copyChanged() {
 	clear(sn.dirty)
 }
 
+// few is how many jobs are copied while the model is locked for who reads them all.
+const few = 256
+
+// Jobs calls yield for each job until it returns false, in no particular order. Each is as it is when its turn comes, and one that comes meanwhile may be
+// left out. Others have the model in between, which they do not while a snapshot copies all that changed since the last one.
+func (s *State) Jobs(yield func(*Job) bool) {
+	s.mu.RLock()
+	entries := slices.AppendSeq(make([]*entry, 0, len(s.jobs)), maps.Values(s.jobs))
+	s.mu.RUnlock()
+	for some := range slices.Chunk(entries, few) {
+		for _, j := range s.freezeAll(some) {
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// freezeAll returns those of some jobs that are there.
+func (s *State) freezeAll(entries []*entry) []*Job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	jobs := make([]*Job, 0, len(entries))
+	for _, e := range entries {
+		if s.jobs[e.job.Key] == e {
+			jobs = append(jobs, s.freeze(e))
+		}
+	}
+	return jobs
+}
+
 // Job returns one job as it is now, or nil.
 func (s *State) Job(key JobKey) *Job {
 	s.mu.Lock()

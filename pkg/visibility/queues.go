@@ -118,7 +118,7 @@ func (v *Views) holders() map[string]*v1alpha1.JobReference {
 		queues[r.UID] = queue
 	}
 	holders := make(map[string]*v1alpha1.JobReference, len(reserved))
-	for job := range v.source.State.Snapshot().Jobs {
+	for job := range v.source.State.Jobs {
 		if queue, holds := queues[job.UID]; holds {
 			holders[queue] = new(jobReference(job.Key, job.Queue))
 		}
