@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"maps"
+	"runtime"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -189,7 +190,7 @@ func (s *State) copyChanged() {
 	clear(sn.dirty)
 }
 
-// few is how many jobs are copied while the model is locked for who reads them all.
+// few is how many jobs are copied, or nodes looked at, while the model is locked for who reads them all.
 const few = 256
 
 // Jobs calls yield for each job until it returns false, in no particular order. Each is as it is when its turn comes, and one that comes meanwhile may be
@@ -199,7 +200,10 @@ func (s *State) Jobs(yield func(*Job) bool) {
 	entries := slices.AppendSeq(make([]*entry, 0, len(s.jobs)), maps.Values(s.jobs))
 	s.mu.RUnlock()
 	for some := range slices.Chunk(entries, few) {
-		for _, j := range s.freezeAll(some) {
+		jobs := s.freezeAll(some)
+		// Who waited for the model has been woken, and gets the processor, too.
+		runtime.Gosched()
+		for _, j := range jobs {
 			if !yield(j) {
 				return
 			}
