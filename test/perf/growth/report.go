@@ -162,9 +162,10 @@ func draw(file string, all []result) error {
 		return fmt.Errorf("drawing %s: %w", file, err)
 	}
 	// Room for the legend above the lines, and for the last label beside the axis.
-	p.Y.Max *= 3000
+	n := len(all[0].Operations)
+	p.Y.Max *= math.Pow(10, 0.29*float64(n))
 	p.X.Max *= 1.3
-	if err := p.Save(22*vg.Centimeter, 18*vg.Centimeter, file); err != nil {
+	if err := p.Save(22*vg.Centimeter, vg.Length(max(n, 6))*1.5*vg.Centimeter, file); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	return nil
