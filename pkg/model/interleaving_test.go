@@ -141,6 +141,13 @@ func (p *pair) snapshot(t *rapid.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("snapshot (-want,+got)\n%s", diff)
 	}
+	read := map[model.JobKey]jobView{}
+	for j := range p.state.Jobs {
+		read[j.Key] = viewOf(j)
+	}
+	if diff := cmp.Diff(want.Jobs, read); diff != "" {
+		t.Fatalf("jobs that are read one by one (-want,+got)\n%s", diff)
+	}
 	for _, key := range keys {
 		if (s.Job(key) != nil) != (want.Jobs[key].UID != "") {
 			t.Fatalf("the snapshot finds job %s: %t", key, s.Job(key) != nil)

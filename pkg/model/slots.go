@@ -5,6 +5,8 @@ package model
 
 import (
 	"cmp"
+	"maps"
+	"runtime"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,32 +57,42 @@ func (s *State) Devices() []Devices {
 	return list
 }
 
-// eachDevices yields the devices of all nodes.
+// eachDevices yields the devices of all nodes. Each node is as it is when its turn comes, and the model is locked for some of them at a time.
 func (s *State) eachDevices(yield func(Devices)) {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
 	kept := s.keptByNode()
+	nodes := slices.AppendSeq(make([]*node, 0, len(s.ledger.nodes)), maps.Values(s.ledger.nodes))
+	s.mu.RUnlock()
 	extended := map[corev1.ResourceName]bool{}
-	for name, n := range s.ledger.nodes {
-		if !n.known {
+	for some := range slices.Chunk(nodes, few) {
+		s.mu.RLock()
+		for _, n := range some {
+			if n.known {
+				n.eachDevices(extended, kept[n.object.Name], yield)
+			}
+		}
+		s.mu.RUnlock()
+		runtime.Gosched()
+	}
+}
+
+// eachDevices yields the devices of a node, of which some is kept. Extended is what is known already of which resources are.
+func (n *node) eachDevices(extended map[corev1.ResourceName]bool, kept resource.Vector, yield func(Devices)) {
+	shut := n.object.Spec.Unschedulable || !ready(n.object)
+	for _, a := range n.allocatable {
+		is, known := extended[a.Name]
+		if !known {
+			is = resource.IsExtended(a.Name)
+			extended[a.Name] = is
+		}
+		if !is || a.Value <= 0 {
 			continue
 		}
-		shut := n.object.Spec.Unschedulable || !ready(n.object)
-		for _, a := range n.allocatable {
-			is, known := extended[a.Name]
-			if !known {
-				is = resource.IsExtended(a.Name)
-				extended[a.Name] = is
-			}
-			if !is || a.Value <= 0 {
-				continue
-			}
-			d := Devices{Node: name, Resource: a.Name, All: a.Value, Shut: shut}
-			if !shut {
-				d.Left = max(0, a.Value-n.used.Get(a.Name)-kept[name].Get(a.Name))
-			}
-			yield(d)
+		d := Devices{Node: n.object.Name, Resource: a.Name, All: a.Value, Shut: shut}
+		if !shut {
+			d.Left = max(0, a.Value-n.used.Get(a.Name)-kept.Get(a.Name))
 		}
+		yield(d)
 	}
 }
 

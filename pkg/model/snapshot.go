@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"maps"
+	"runtime"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -187,6 +188,40 @@ func (s *State) copyChanged() {
 		sn.jobs.put(key, job)
 	}
 	clear(sn.dirty)
+}
+
+// few is how many jobs are copied, or nodes looked at, while the model is locked for who reads them all.
+const few = 256
+
+// Jobs calls yield for each job until it returns false, in no particular order. Each is as it is when its turn comes, and one that comes meanwhile may be
+// left out. Others have the model in between, which they do not while a snapshot copies all that changed since the last one.
+func (s *State) Jobs(yield func(*Job) bool) {
+	s.mu.RLock()
+	entries := slices.AppendSeq(make([]*entry, 0, len(s.jobs)), maps.Values(s.jobs))
+	s.mu.RUnlock()
+	for some := range slices.Chunk(entries, few) {
+		jobs := s.freezeAll(some)
+		// Who waited for the model has been woken, and gets the processor, too.
+		runtime.Gosched()
+		for _, j := range jobs {
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// freezeAll returns those of some jobs that are there.
+func (s *State) freezeAll(entries []*entry) []*Job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	jobs := make([]*Job, 0, len(entries))
+	for _, e := range entries {
+		if s.jobs[e.job.Key] == e {
+			jobs = append(jobs, s.freeze(e))
+		}
+	}
+	return jobs
 }
 
 // Job returns one job as it is now, or nil.

@@ -45,3 +45,32 @@ func TestJobsThatAreGoneAreNotRemembered(t *testing.T) {
 		})
 	}
 }
+
+// TestTheModelIsFreeWhileJobsAreRead: whoever reads them may write in between, and is told of no job that is gone by then but for the few that were copied
+// before.
+func TestTheModelIsFreeWhileJobsAreRead(t *testing.T) {
+	s := NewState()
+	s.AddScheduler("volcano")
+	const jobs = 3 * few
+	for i := range jobs {
+		name := fmt.Sprintf("p%d", i)
+		s.UpsertPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{SchedulerName: "volcano"}})
+	}
+	all := 0
+	for range s.Jobs {
+		all++
+	}
+	read := 0
+	for range s.Jobs {
+		read++
+		for i := range jobs {
+			s.DeletePod(types.UID(fmt.Sprintf("p%d", i)))
+		}
+	}
+	for range s.Jobs {
+		t.Error("a job is read after all are gone")
+	}
+	if all != jobs || read != few {
+		t.Errorf("%d of %d jobs are read, and %d when all leave after the first; want %d", all, jobs, read, few)
+	}
+}

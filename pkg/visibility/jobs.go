@@ -35,7 +35,7 @@ func (v *Views) makeJobs(now time.Time) []v1alpha1.JobView {
 		}
 	}
 	var views []v1alpha1.JobView
-	for job := range v.source.State.Snapshot().Jobs {
+	for job := range v.source.State.Jobs {
 		p, waits := waiting[job.Key]
 		view := jobView(job, p.Reason)
 		view.Status.AsOf = metav1.NewTime(now)
@@ -45,10 +45,13 @@ func (v *Views) makeJobs(now time.Time) []v1alpha1.JobView {
 		}
 		views = append(views, view)
 	}
-	slices.SortFunc(views, func(a, b v1alpha1.JobView) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(views, compareJobs)
 	return views
+}
+
+// compareJobs is the order of jobs, by namespace and name.
+func compareJobs(a, b v1alpha1.JobView) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // jobView is a job that waits for a reason; zero if it has none.

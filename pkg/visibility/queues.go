@@ -33,13 +33,17 @@ func (v *Views) makeQueues(now time.Time) []v1alpha1.QueueView {
 		view.Status.ReservedFor = holders[q.Name]
 		byName[q.Name] = view
 	}
+	waiting := map[model.JobKey]string{}
 	for _, w := range v.source.Dispatch.Waiting() {
-		job := v.source.State.Job(w.Job)
-		if job == nil {
+		waiting[w.Job] = w.Queue
+	}
+	for job := range v.source.State.Jobs {
+		queue, waits := waiting[job.Key]
+		if !waits {
 			continue
 		}
 		since := waitingSince(job)
-		for view := range upwards(byName, w.Queue) {
+		for view := range upwards(byName, queue) {
 			view.Status.Waiting++
 			if s := &view.Status.WaitingSince; *s == nil || since.Before(*s) {
 				*s = &since
@@ -118,7 +122,7 @@ func (v *Views) holders() map[string]*v1alpha1.JobReference {
 		queues[r.UID] = queue
 	}
 	holders := make(map[string]*v1alpha1.JobReference, len(reserved))
-	for job := range v.source.State.Snapshot().Jobs {
+	for job := range v.source.State.Jobs {
 		if queue, holds := queues[job.UID]; holds {
 			holders[queue] = new(jobReference(job.Key, job.Queue))
 		}

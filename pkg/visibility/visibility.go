@@ -6,9 +6,11 @@
 package visibility
 
 import (
+	"slices"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
@@ -55,6 +57,16 @@ func New(s Source) *Views { return &Views{source: s} }
 
 // Jobs returns all jobs, by namespace and name.
 func (v *Views) Jobs() []v1alpha1.JobView { return v.jobs.get(v.source.Clock, v.makeJobs) }
+
+// Job returns a job by its namespace and the name of its view; nil if there is none.
+func (v *Views) Job(namespace, name string) *v1alpha1.JobView {
+	jobs := v.Jobs()
+	wanted := v1alpha1.JobView{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if i, there := slices.BinarySearchFunc(jobs, wanted, compareJobs); there {
+		return &jobs[i]
+	}
+	return nil
+}
 
 // Queues returns all queues by name.
 func (v *Views) Queues() []v1alpha1.QueueView { return v.queues.get(v.source.Clock, v.makeQueues) }

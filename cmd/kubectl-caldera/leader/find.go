@@ -6,11 +6,11 @@ package leader
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 )
@@ -23,10 +23,11 @@ func (c *Client) Find(ctx context.Context, namespace, name string) (*v1alpha1.Jo
 		return job, err
 	}
 	list := &v1alpha1.JobViewList{}
-	if err := c.List(ctx, v1alpha1.JobViews, namespace, metav1.ListOptions{}, list); err != nil {
+	called := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("status.object.name", name).String()}
+	if err := c.List(ctx, v1alpha1.JobViews, namespace, called, list); err != nil {
 		return nil, err
 	}
-	of := slices.DeleteFunc(list.Items, func(j v1alpha1.JobView) bool { return j.Status.Object.Name != name })
+	of := list.Items
 	switch len(of) {
 	case 0:
 		return nil, err

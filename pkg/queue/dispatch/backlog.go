@@ -15,7 +15,10 @@ import (
 
 // compareJobs is the whole order of the jobs of a queue, negative when a goes first. Gangs that hold nodes for too few members come before
 // all others. Then the policies decide.
-func compareJobs(policies *policy.Set, a, b *waiting) int {
+func compareJobs(policies *policy.Set, a, b *waiting) int { return a.compare(policies, &b.inLine) }
+
+// compare is compareJobs of what the order depends on.
+func (a *inLine) compare(policies *policy.Set, b *inLine) int {
 	if a.partial != b.partial {
 		if a.partial {
 			return -1

@@ -20,12 +20,17 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/policy"
 )
 
-// waiting is a job that has tasks to place.
-type waiting struct {
+// inLine is a job, and what its place among the jobs of its queue depends on.
+type inLine struct {
 	// job is the job as it was when it was last taken in.
 	job *policy.Ranked
 	// partial: some, but too few, members of the job hold nodes, and it goes before others for that.
 	partial bool
+}
+
+// waiting is a job that has tasks to place.
+type waiting struct {
+	inLine
 	// lot is set while the job may have turns, applied while it asks to be let into its queue. Both are while it is a guest.
 	lot     *lot
 	applied *application

@@ -17,26 +17,40 @@ type Line struct {
 	Jobs  []Waiting
 }
 
+// stander is a job that waits as it was when it was read, and what its place depends on.
+type stander struct {
+	inLine
+	Waiting
+}
+
 // Lines returns the jobs that wait, queue by queue, in the order in which queues would have turns now. Those that may have no turn, for
 // whatever reason, are in their places.
 func (v View) Lines() []Line {
-	v.d.mu.Lock()
-	defer v.d.mu.Unlock()
+	reading := v.d.read()
+	defer reading.done()
 	policies := v.d.cfg.Policies
-	byQueue := map[string][]*waiting{}
-	for _, w := range v.d.waits.jobs {
-		byQueue[w.job.Queue] = append(byQueue[w.job.Queue], w)
-	}
+	byQueue := map[string][]*stander{}
+	reading.jobs(v.d.waits, func(w *waiting) {
+		// Of its own: the policies may keep in it what they find out.
+		job := *w.job
+		byQueue[job.Queue] = append(byQueue[job.Queue], &stander{inLine{&job, w.partial}, w.view()})
+	})
 	lines := make([]Line, 0, len(byQueue))
 	for queue, jobs := range byQueue {
-		slices.SortFunc(jobs, func(a, b *waiting) int { return compareJobs(policies, a, b) })
+		slices.SortFunc(jobs, func(a, b *stander) int {
+			reading.step()
+			return a.compare(policies, &b.inLine)
+		})
 		line := Line{Queue: queue, Jobs: make([]Waiting, len(jobs))}
-		for i, w := range jobs {
-			line.Jobs[i] = w.view()
+		for i := range jobs {
+			line.Jobs[i] = jobs[i].Waiting
 		}
 		lines = append(lines, line)
 	}
-	slices.SortFunc(lines, func(a, b Line) int { return compareQueues(policies, a.Queue, b.Queue) })
+	slices.SortFunc(lines, func(a, b Line) int {
+		reading.step()
+		return compareQueues(policies, a.Queue, b.Queue)
+	})
 	return lines
 }
 
@@ -107,7 +121,7 @@ func (s *waitlist) waiter(key model.JobKey) *waiting {
 	if job == nil || !waits(job) {
 		return nil
 	}
-	w := &waiting{at: -1, partial: s.broken.precedes(job)}
+	w := &waiting{at: -1, inLine: inLine{partial: s.broken.precedes(job)}}
 	w.job = s.cfg.Policies.Rank(job)
 	return w
 }

@@ -82,7 +82,7 @@ func drawPolicies(t *rapid.T) *policy.Set {
 // applicantsOf returns applicants of one job.
 func applicantsOf(job *policy.Ranked) *applicants {
 	a := &applicants{at: -1, jobs: heap.New(func(a, b *application) bool { return a.job.Key.Name < b.job.Key.Name })}
-	a.jobs.Put(&application{waiting: &waiting{job: job, at: -1}, to: a, place: -1})
+	a.jobs.Put(&application{waiting: &waiting{inLine: inLine{job: job}, at: -1}, to: a, place: -1})
 	return a
 }
 

@@ -4,7 +4,10 @@
 package dispatch
 
 import (
+	"maps"
+	"runtime"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,6 +21,46 @@ type View struct{ d *Dispatcher }
 
 // View returns what others can see.
 func (d *Dispatcher) View() View { return View{d} }
+
+// few is how many steps a reader goes with the lock held. Each is to look at a job, or to compare two.
+const few = 256
+
+// reading holds the dispatcher's lock for who reads a lot, and lets others have it after every few steps: turns are not to wait until 100,000 jobs have
+// been read. What was seen before a step may be gone after it.
+type reading struct {
+	mu   *sync.Mutex
+	left int
+}
+
+// read begins a reading. Who begins it ends it by done.
+func (d *Dispatcher) read() *reading {
+	d.mu.Lock()
+	return &reading{&d.mu, few}
+}
+
+func (r *reading) done() { r.mu.Unlock() }
+
+// step goes a step.
+func (r *reading) step() {
+	if r.left--; r.left > 0 {
+		return
+	}
+	r.left = few
+	r.mu.Unlock()
+	// Who waits for the lock has been woken, and gets it if this goroutine is not there first.
+	runtime.Gosched()
+	r.mu.Lock()
+}
+
+// jobs calls look for each job that waits. One that comes meanwhile may be left out.
+func (r *reading) jobs(s *waitlist, look func(*waiting)) {
+	for _, w := range slices.AppendSeq(make([]*waiting, 0, len(s.jobs)), maps.Values(s.jobs)) {
+		r.step()
+		if s.jobs[w.job.Key] == w {
+			look(w)
+		}
+	}
+}
 
 // Reasons returns why jobs wait, as last reported.
 func (v View) Reasons() map[model.JobKey]model.Reason {
@@ -65,7 +108,7 @@ type QueueFigures struct {
 func (v View) Shares() map[model.JobKey]float64 {
 	whole := v.d.cfg.State.Totals().Allocatable.Portion()
 	shares := map[model.JobKey]float64{}
-	for job := range v.d.cfg.State.Snapshot().Jobs {
+	for job := range v.d.cfg.State.Jobs {
 		shares[job.Key] = job.Usage.Allocated.Dominant(whole)
 	}
 	return shares
@@ -91,16 +134,19 @@ func (v View) account() {
 	}
 }
 
-// Figures returns the accounts of all queues by name, as of all that happened. It works before Run, too.
+// Figures returns the accounts of all queues by name, as of all that happened, or a little later. It works before Run, too.
 func (v View) Figures() []QueueFigures {
-	v.d.mu.Lock()
-	defer v.d.mu.Unlock()
+	reading := v.d.read()
+	defer reading.done()
 	policies := v.d.cfg.Policies
 	v.account()
 	book := policies.Book()
 	v.d.dues.forget(book)
 	queues := make([]QueueFigures, 0, len(book.Queues()))
-	for _, q := range book.Queues() {
+	for _, q := range slices.Clone(book.Queues()) {
+		if reading.step(); book.Queue(q.Name) != q {
+			continue
+		}
 		figures := QueueFigures{
 			Name: q.Name, Spec: q.Spec, Usage: book.UsageOf(q).Clone(), Total: q.Total.Clone(), Groups: q.Own.Groups,
 			Deserved: slices.Clone(q.Deserved), Real: q.Real.Clone(), Capability: q.Capability.Clone(),
@@ -129,12 +175,10 @@ type Waiting struct {
 
 // Waiting returns the jobs that wait.
 func (v View) Waiting() []Waiting {
-	v.d.mu.Lock()
-	defer v.d.mu.Unlock()
+	reading := v.d.read()
+	defer reading.done()
 	list := make([]Waiting, 0, len(v.d.waits.jobs))
-	for _, w := range v.d.waits.jobs {
-		list = append(list, w.view())
-	}
+	reading.jobs(v.d.waits, func(w *waiting) { list = append(list, w.view()) })
 	return list
 }
 

@@ -185,8 +185,10 @@ func (s *waitlist) bookIn() map[model.JobKey]*model.Job {
 	if s.events&(model.NodeChanged|model.NodeLost) != 0 && policies.SetCluster(s.nodes.Allocatable) {
 		// Shares of the cluster are part of the order of those that hold something.
 		for key, w := range s.jobs {
-			if _, ok := jobs[key]; !ok && w.job.Share > 0 {
-				jobs[key] = w.job.Job
+			if w.job.Share > 0 {
+				if _, ok := jobs[key]; !ok {
+					jobs[key] = w.job.Job
+				}
 			}
 		}
 	}

@@ -197,3 +197,36 @@ func TestADrainedNodeKeepsWhatBelongsToIt(t *testing.T) {
 		t.Errorf("a node that is not there is answered by %v", err)
 	}
 }
+
+// TestWhatIsThereIsNotAdded: it is told by kind and name, of what was there before and of what is added before it. Others may have the name.
+func TestWhatIsThereIsNotAdded(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	pod := func(namespace, name string) scenario.Object {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	there := []scenario.Object{node, pod("ml", "a"), pod("ml", "b")}
+	for name, tc := range map[string]struct {
+		add  []scenario.Object
+		want string
+	}{
+		"it is there":                 {[]scenario.Object{pod("ml", "c"), pod("ml", "b")}, "Pod ml/b is there already: rename it"},
+		"it is added twice":           {[]scenario.Object{pod("ml", "c"), pod("ml", "c")}, "Pod ml/c is there already: rename it"},
+		"another kind has the name":   {[]scenario.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}}}, ""},
+		"another namespace has it":    {[]scenario.Object{pod("web", "a")}, ""},
+		"nothing is there like it":    {[]scenario.Object{pod("ml", "c"), pod("ml", "d")}, ""},
+		"a node of the name is there": {[]scenario.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, "Node a is there already: rename it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			after, err := change.Apply(there, change.Add{Objects: tc.add})
+			said := ""
+			if err != nil {
+				said = err.Error()
+			}
+			if said != tc.want || err == nil && len(after) != len(there)+len(tc.add) {
+				t.Errorf("of %d objects there are %d then, and is said %q, want %q", len(there), len(after), said, tc.want)
+			}
+		})
+	}
+}

@@ -159,12 +159,16 @@ func (a Add) apply(c *cluster) error {
 		kind string
 		name types.NamespacedName
 	}
-	there := map[identity]bool{}
+	names, there := map[string]bool{}, map[identity]bool{}
 	of := func(o scenario.Object) identity {
 		return identity{fmt.Sprintf("%T", o), types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	}
+	for _, o := range a.Objects {
+		names[o.GetName()] = true
+	}
 	for _, o := range c.objects {
-		if o != nil {
+		// Few are added to many.
+		if o != nil && names[o.GetName()] {
 			there[of(o)] = true
 		}
 	}

@@ -50,6 +50,8 @@ type API struct {
 	// disruptions are the pods that clients deleted or evicted, as they were.
 	disruptions []*corev1.Pod
 	disrupted   map[types.UID]bool
+	// touched are the places where something was written since a series last came to its end; nil where there is no series.
+	touched map[place]bool
 }
 
 var _ testing.ObjectTracker = &API{}
@@ -226,6 +228,9 @@ func (a *API) write(gvr schema.GroupVersionResource, before, after object) {
 		delete(r.objects, nameOf(before))
 	}
 	r.keepSorted(cmp.Or(after, before), after == nil)
+	if a.touched != nil {
+		a.touched[place{r, nameOf(cmp.Or(after, before))}] = true
+	}
 	c := change{version: a.version, before: before, after: after}
 	r.history = append(r.history, c)
 	for w := range r.watchers {

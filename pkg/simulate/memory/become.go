@@ -18,11 +18,15 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
 )
 
-// Series brings an API from one set of objects to another, again and again. Nobody else may write meanwhile.
+// Series brings an API from one set of objects to another, again and again. Nobody else may write meanwhile. What is the same as the time before costs
+// little: with thousands of objects of which some are others, that is most of them.
 type Series struct {
 	api *API
-	// put is what was put there last, by place.
-	put map[place]put
+	// number is that of the current set, from 1.
+	number int
+	// given are the objects of the last set, and stored the same by where they are.
+	given  map[scenario.Object]*given
+	stored map[place]*given
 }
 
 // place is where an object is stored.
@@ -31,47 +35,120 @@ type place struct {
 	name types.NamespacedName
 }
 
-// put is an object that was given, and the resource version with which it was stored.
-type put struct {
-	object  scenario.Object
+// given is an object that was given.
+type given struct {
+	object scenario.Object
+	at     place
+	waits  bool
+	// version is the resource version with which it was stored.
 	version string
+	// wanted is the last set in which it was, looked the last one for which it was looked at how it is stored.
+	wanted, looked int
 }
 
-// NewSeries returns the series that begins with what the API holds.
-func NewSeries(a *API) *Series { return &Series{api: a, put: map[place]put{}} }
+// NewSeries returns the series that begins with what the API holds. An API has one at a time.
+func NewSeries(a *API) *Series {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.touched = map[place]bool{}
+	for _, r := range a.resources {
+		for name := range r.objects {
+			a.touched[place{r, name}] = true
+		}
+	}
+	return &Series{api: a, given: map[scenario.Object]*given{}, stored: map[place]*given{}}
+}
 
 // Become has the API hold these objects, and no others. What is as it was put there before is left alone, unless it waits. What waits is gone, and there
 // is another one of its name, of which nobody remembers anything. So it is with pods and PodGroups of which somebody else has written something. The
 // function has clients told of all that is gone before anything is new.
 func (s *Series) Become(objects []scenario.Object, gone func() error) error {
-	places, err := s.api.placesOf(objects)
+	set, err := s.next(objects)
 	if err != nil {
 		return err
 	}
-	if s.clear(objects, places) {
+	places := s.toLookAt(set)
+	if s.clear(places) {
 		if err := gone(); err != nil {
 			return err
 		}
 	}
-	return s.fill(objects, places)
+	return s.fill(set, places)
 }
 
-// clear takes away what is not wanted, or not in this form. It reports whether anything was.
-func (s *Series) clear(objects []scenario.Object, places []place) (cleared bool) {
-	wanted := make(map[place]scenario.Object, len(objects))
-	for i, at := range places {
-		wanted[at] = objects[i]
+// next is the next set, in the order of the objects.
+func (s *Series) next(objects []scenario.Object) ([]*given, error) {
+	s.number++
+	set := make([]*given, len(objects))
+	var fresh []*given
+	var others []scenario.Object
+	for i, o := range objects {
+		g := s.given[o]
+		if g == nil {
+			g = &given{object: o, waits: waits(o)}
+			fresh, others = append(fresh, g), append(others, o)
+		}
+		g.wanted, set[i] = s.number, g
 	}
+	places, err := s.api.placesOf(others)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range fresh {
+		g.at, s.given[g.object] = places[i], g
+	}
+	return set, nil
+}
+
+// toLookAt are the places where something may have to be done, with what is wanted there; nil for nothing. Elsewhere is what was put there before, and is
+// wanted still.
+func (s *Series) toLookAt(set []*given) map[place]*given {
+	places := map[place]*given{}
+	s.api.mu.Lock()
+	for at := range s.api.touched {
+		places[at] = nil
+	}
+	s.api.mu.Unlock()
+	for o, g := range s.given {
+		if g.wanted != s.number {
+			delete(s.given, o)
+			places[g.at] = nil
+		}
+	}
+	for at := range places {
+		if g := s.stored[at]; g != nil && g.wanted == s.number {
+			places[at] = g
+		}
+	}
+	for _, g := range set {
+		if g.waits || s.isNew(g) {
+			places[g.at] = g
+		}
+	}
+	for _, g := range places {
+		if g != nil {
+			g.looked = s.number
+		}
+	}
+	return places
+}
+
+// isNew reports whether an object was not in the set before.
+func (s *Series) isNew(g *given) bool { return g.version == "" }
+
+// clear takes away what is not wanted, or not in this form. It reports whether anything was.
+func (s *Series) clear(places map[place]*given) (cleared bool) {
 	a := s.api
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, r := range a.resources {
-		for name, o := range r.objects {
-			at := place{r, name}
-			if want := wanted[at]; want == nil || waits(want) || makesJobs(o) && !s.as(at, want, o) {
-				a.write(r.kind, o, nil)
-				cleared = true
-			}
+	for at, want := range places {
+		o := at.in.objects[at.name]
+		if o == nil {
+			continue
+		}
+		if want == nil || want.waits || makesJobs(o) && !s.as(want, o) {
+			a.write(at.in.kind, o, nil)
+			cleared = true
 		}
 	}
 	return cleared
@@ -98,33 +175,34 @@ func makesJobs(o object) bool {
 }
 
 // as reports whether an object is stored as it was given.
-func (s *Series) as(at place, given scenario.Object, stored object) bool {
-	if stored == object(given) {
-		return true
-	}
-	before, known := s.put[at]
-	return known && before.object == given && before.version == stored.GetResourceVersion()
+func (s *Series) as(g *given, stored object) bool {
+	return stored == object(g.object) || s.stored[g.at] == g && g.version == stored.GetResourceVersion()
 }
 
 // fill puts there what is not there, or not in this form.
-func (s *Series) fill(objects []scenario.Object, places []place) error {
+func (s *Series) fill(set []*given, places map[place]*given) error {
 	a := s.api
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := make(map[place]put, len(objects))
-	for i, o := range objects {
-		at := places[i]
-		stored, there := at.in.objects[at.name]
-		if !there || !s.as(at, o, stored) {
-			_, was := s.put[at]
-			if err := a.store(at, o, was); err != nil {
+	for _, g := range set {
+		if g.looked != s.number {
+			continue
+		}
+		stored, there := g.at.in.objects[g.at.name]
+		if !there || !s.as(g, stored) {
+			if err := a.store(g.at, g.object, s.stored[g.at] != nil); err != nil {
 				return err
 			}
-			stored = at.in.objects[at.name]
+			stored = g.at.in.objects[g.at.name]
 		}
-		now[at] = put{o, stored.GetResourceVersion()}
+		g.version, s.stored[g.at] = stored.GetResourceVersion(), g
 	}
-	s.put = now
+	for at, g := range places {
+		if g == nil {
+			delete(s.stored, at)
+		}
+	}
+	clear(a.touched)
 	return nil
 }
 

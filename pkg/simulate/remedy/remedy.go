@@ -69,7 +69,8 @@ type Options struct {
 	Extensions plugins.Extensions
 	// Now is the time in the cluster.
 	Now time.Time
-	// Budget is for how long new trials are begun; 0: DefaultBudget.
+	// Budget is for how long new trials are begun, from when the scheduler has planned without any change; 0: DefaultBudget. What that takes grows with
+	// the cluster, and nothing can be found out before.
 	Budget time.Duration
 	// Most is how many remedies are looked for; 0: DefaultMost.
 	Most int
@@ -89,14 +90,15 @@ func Find(ctx context.Context, objects []scenario.Object, is func(model.JobKey) 
 	if o.Most == 0 {
 		o.Most = DefaultMost
 	}
-	budget, stop := context.WithTimeout(ctx, o.Budget)
-	defer stop()
-	s := &search{waiter: waiter{objects: objects, now: o.Now}, options: o, life: ctx, time: budget, result: &Result{}}
+	s := &search{waiter: waiter{objects: objects, now: o.Now}, options: o, life: ctx, result: &Result{}}
 	s.trials = simulate.NewTrials(ctx, simulate.Options{Config: o.Config, Extensions: o.Extensions, Now: o.Now})
 	defer s.trials.Stop()
 	if err := s.look(is); err != nil || s.result.Starts {
 		return s.result, err
 	}
+	var stop context.CancelFunc
+	s.time, stop = context.WithTimeout(ctx, o.Budget)
+	defer stop()
 	return s.result, s.find()
 }
 

@@ -224,6 +224,12 @@ func TestWhatIsSaidHelps(t *testing.T) {
 // found looks for remedies of job waits in a text of objects.
 func found(t *testing.T, text string, o remedy.Options) (*remedy.Result, error) {
 	t.Helper()
+	return foundBy(t, text, isIt, o)
+}
+
+// foundBy looks for remedies of the job for which is returns true.
+func foundBy(t *testing.T, text string, is func(model.JobKey) bool, o remedy.Options) (*remedy.Result, error) {
+	t.Helper()
 	read, err := scenario.Read("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -233,8 +239,10 @@ func found(t *testing.T, text string, o remedy.Options) (*remedy.Result, error) 
 		t.Fatal(err)
 	}
 	o.Config, o.Now = configOf(t, "shipped"), noon
-	return remedy.Find(klog.NewContext(t.Context(), logr.Discard()), objects, func(key model.JobKey) bool { return key.Name == "waits" }, o)
+	return remedy.Find(klog.NewContext(t.Context(), logr.Discard()), objects, is, o)
 }
+
+func isIt(key model.JobKey) bool { return key.Name == "waits" }
 
 // texts are the remedies of a result.
 func texts(r *remedy.Result) []string {
@@ -297,6 +305,24 @@ func TestTimeIsUp(t *testing.T) {
 	}
 	if !result.Cut || len(result.Remedies) > 0 || result.Reason.Kind == "" {
 		t.Errorf("after no time it is %+v", result)
+	}
+}
+
+// TestTheBudgetBeginsWithTheFirstChange: however long the scheduler takes to see the cluster as it is, changes are tried then.
+func TestTheBudgetBeginsWithTheFirstChange(t *testing.T) {
+	t.Parallel()
+	const budget = 500 * time.Millisecond
+	// It is asked for once the scheduler has planned, and before anything is changed.
+	late := func(key model.JobKey) bool {
+		time.Sleep(budget + time.Millisecond)
+		return isIt(key)
+	}
+	result, err := foundBy(t, waits(8)+node, late, remedy.Options{Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Trials < 2 {
+		t.Errorf("there were %d trials, want one with a change at least", result.Trials)
 	}
 }
 

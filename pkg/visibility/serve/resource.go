@@ -31,6 +31,8 @@ type resource struct {
 	single, list         func() runtime.Object
 	// all returns the views of a namespace, all of them if it is empty, in an order that stays. What it returns is shared, and never changed.
 	all func(v *visibility.Views, namespace string) []runtime.Object
+	// one returns a view by its name, nil if there is none. It is nil itself where all of them are gone through for that.
+	one func(v *visibility.Views, namespace, name string) runtime.Object
 	// fields are what a list can be narrowed down by.
 	fields func(object runtime.Object) fields.Set
 	// columns are those of a table, cells the same for one view at a time.
@@ -73,13 +75,24 @@ func (s *storage) ShortNames() []string { return s.short }
 
 // Get implements rest.Getter.
 func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	for _, object := range s.all(s.views, request.NamespaceValue(ctx)) {
-		if m, err := meta.Accessor(object); err == nil && m.GetName() == name {
-			// Whoever encodes it writes its kind into it. In a list that happens to a copy.
-			return object.DeepCopyObject(), nil
-		}
+	if object := s.find(request.NamespaceValue(ctx), name); object != nil {
+		// Whoever encodes it writes its kind into it. In a list that happens to a copy.
+		return object.DeepCopyObject(), nil
 	}
 	return nil, apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource(s.name).GroupResource(), name)
+}
+
+// find returns a view by its name, or nil.
+func (s *storage) find(namespace, name string) runtime.Object {
+	if s.one != nil {
+		return s.one(s.views, namespace, name)
+	}
+	for _, object := range s.all(s.views, namespace) {
+		if m, err := meta.Accessor(object); err == nil && m.GetName() == name {
+			return object
+		}
+	}
+	return nil
 }
 
 // List implements rest.Lister. A list that is continued begins behind the last view of the page before, as things are by then.

@@ -99,6 +99,8 @@ func TestListsAreNarrowedDown(t *testing.T) {
 		{"", field("status.reason.type", "NotAdmitted"), "ml/j4 ml/j5 ml/j6 web/j7"},
 		{"", field("metadata.namespace", "web"), "web/j7"},
 		{"", field("metadata.name", "j2"), "ml/j2"},
+		{"ml", field("status.object.name", "j2"), "ml/j2"},
+		{"web", field("status.object.name", "j2"), ""},
 		{"", &internalversion.ListOptions{LabelSelector: labels.SelectorFromSet(labels.Set{"team": "a"})}, "ml/j0 ml/j1"},
 	} {
 		list, err := store.List(request.WithNamespace(t.Context(), c.namespace), c.options)
@@ -119,6 +121,33 @@ func TestListsAreNarrowedDown(t *testing.T) {
 }
 
 // Pages of any size have all views together, each once and in order.
+// TestEachViewIsFoundByItsName, and none by a name that another namespace has.
+func TestEachViewIsFoundByItsName(t *testing.T) {
+	t.Parallel()
+	store := jobs(t)
+	list, err := store.List(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := names(t, list)
+	if len(found) != 8 {
+		t.Fatalf("%v are listed, want eight jobs", found)
+	}
+	for _, full := range found {
+		for _, namespace := range []string{"ml", "web", "none"} {
+			_, name, _ := strings.Cut(full, "/")
+			object, err := store.Get(request.WithNamespace(t.Context(), namespace), name, nil)
+			if is := full == namespace+"/"+name; is != (err == nil) || !is && !apierrors.IsNotFound(err) {
+				t.Errorf("of %s in namespace %s is said %v", full, namespace, err)
+				continue
+			}
+			if m, _ := meta.Accessor(object); err == nil && m.GetNamespace()+"/"+m.GetName() != full {
+				t.Errorf("%s has the view of %s/%s", full, m.GetNamespace(), m.GetName())
+			}
+		}
+	}
+}
+
 func TestPagesHaveEachViewOnce(t *testing.T) {
 	t.Parallel()
 	store := jobs(t)

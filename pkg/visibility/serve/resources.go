@@ -25,10 +25,16 @@ var resources = []*resource{
 		all: func(v *visibility.Views, namespace string) []runtime.Object {
 			return objects(v.Jobs(), func(o *v1alpha1.JobView) bool { return namespace == "" || o.Namespace == namespace })
 		},
+		one: func(v *visibility.Views, namespace, name string) runtime.Object {
+			if job := v.Job(namespace, name); job != nil {
+				return job
+			}
+			return nil
+		},
 		fields: func(object runtime.Object) fields.Set {
 			o := object.(*v1alpha1.JobView)
 			set := named(&o.ObjectMeta, "status.queue", o.Status.Queue, "status.phase", string(o.Status.Phase), "status.waiting", strconv.FormatBool(o.Status.Waiting))
-			set["metadata.namespace"], set["status.reason.type"] = o.Namespace, ""
+			set["metadata.namespace"], set["status.object.name"], set["status.reason.type"] = o.Namespace, o.Status.Object.Name, ""
 			if r := o.Status.Reason; r != nil {
 				set["status.reason.type"] = r.Type
 			}

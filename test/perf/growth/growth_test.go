@@ -62,6 +62,19 @@ func TestAllOperationsComeOutAsTheyHaveTo(t *testing.T) {
 	}
 }
 
+// TestWhatIfComesOutAsItHasTo: gangs wait, one job less is not enough for any of them, and something is found that would be. No cluster is built besides.
+func TestWhatIfComesOutAsItHasTo(t *testing.T) {
+	table := command(t, small("--what-if", "--nodes", "20", "--queues", "1", "--jobs", "3")...)
+	for _, op := range whatIf() {
+		if !strings.Contains(table, op.name) {
+			t.Errorf("it has no row %q:\n%s", op.name, table)
+		}
+	}
+	if strings.Contains(table, "a bound pod, bytes") {
+		t.Errorf("it tells what a cluster takes that was not built:\n%s", table)
+	}
+}
+
 // TestTheTableHasARowForEachOperation, and one for each part of the memory, and is the same from a file of what was measured.
 func TestTheTableHasARowForEachOperation(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "growth.json")

@@ -38,6 +38,7 @@ type options struct {
 	profile string
 	only    string
 	from    string
+	whatIf  bool
 }
 
 func main() {
@@ -70,6 +71,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.plot, "plot", "", "an SVG file for the plot; empty: none")
 	flags.StringVar(&o.profile, "profile", "", "a directory for a CPU profile of each operation and size; empty: none")
 	flags.StringVar(&o.only, "only", "", "measure only the operations whose name contains this")
+	flags.BoolVar(&o.whatIf, "what-if", false, "measure instead what it takes to find out what would have a job start, beside --jobs gangs that wait; --queues does not count")
 	flags.StringVar(&o.from, "from", "", "a file of --output json to print and draw, instead of measuring anything")
 	return cmd
 }
@@ -143,13 +145,18 @@ func measure(ctx context.Context, o options, nodes int, say func(string)) (resul
 	if err != nil {
 		return result{}, err
 	}
-	w, err := newWorld(ctx, size{nodes: nodes, queues: o.queues, jobs: o.jobs}, say)
+	w, ops := &world{size: size{nodes: nodes, queues: o.queues, jobs: o.jobs}}, whatIf()
+	if !o.whatIf {
+		ops = operations()
+		w, err = newWorld(ctx, w.size, say)
+	}
 	stop()
 	if err != nil {
 		return result{}, err
 	}
-	r := result{Nodes: nodes, Pods: len(w.bound), Queues: o.queues, Jobs: o.jobs, Memory: w.memory, Start: w.began.Seconds()}
-	for _, op := range operations() {
+	defer w.stopTrials()
+	r := result{Nodes: nodes, Pods: nodes * podsOnNode, Queues: o.queues, Jobs: o.jobs, Memory: w.memory, Start: w.began.Seconds()}
+	for _, op := range ops {
 		if !op.matches(o.only) {
 			continue
 		}
@@ -157,7 +164,8 @@ func measure(ctx context.Context, o options, nodes int, say func(string)) (resul
 		if err != nil {
 			return result{}, fmt.Errorf("%s, on %d nodes: %w", op.name, nodes, err)
 		}
-		say(fmt.Sprintf("%s: %s, %d times", op.name, round(m.Fastest), m.Times))
+		say(fmt.Sprintf("%s: %s, %d times%s", op.name, round(m.Fastest), m.Times, w.said))
+		w.said = ""
 		r.Operations = append(r.Operations, m)
 	}
 	return r, nil

@@ -28,6 +28,9 @@ type operation struct {
 	once func(ctx context.Context, w *world) (time.Duration, error)
 }
 
+// readersMayTake is how long who reads may keep a lock from others: less than a turn takes.
+const readersMayTake = 3 * time.Millisecond
+
 // operations are those that are measured, in an order in which none spoils another.
 func operations() []operation {
 	return []operation{
@@ -43,6 +46,22 @@ func operations() []operation {
 		{"kube-scheduler's snapshot, gang of 100 placed", 0, updateSnapshot(func(*world) int { return gangSize })},
 		{"kube-scheduler's snapshot, 1 % of the pods", 0, updateSnapshot((*world).hundredth)},
 		{"a queue's weight changes, all dues anew", 0, divide},
+		{"pod event that changes nothing", 0, podNews},
+		{"pod event, a pod leaves or comes, taken in", 0, podsLeave},
+		{"node event that changes nothing", 0, heartbeats},
+		{"turn of a gang of 100 after such an event", 3 * time.Millisecond, afterHeartbeat},
+		{"node event, a core more or less, taken in", 0, nodeGrows},
+		{"explain: view of a job that waits", 0, answer(explained)},
+		{"views of all jobs", 0, answer(jobViews)},
+		{"views of all queues", 0, answer(queueViews)},
+		{"view of the cluster, queues included", 0, answer(clusterView)},
+		{"/metrics of jobs, queues and nodes", 0, answer(scraped)},
+		{"dispatcher kept waiting, views of all jobs", readersMayTake, keeps(dispatchers, jobViews)},
+		{"dispatcher kept waiting, view of the cluster", readersMayTake, keeps(dispatchers, clusterView)},
+		{"dispatcher kept waiting, /metrics", readersMayTake, keeps(dispatchers, scraped)},
+		{"model kept waiting, views of all jobs", readersMayTake, keeps(models, jobViews)},
+		{"model kept waiting, view of the cluster", readersMayTake, keeps(models, clusterView)},
+		{"model kept waiting, /metrics", readersMayTake, keeps(models, scraped)},
 	}
 }
 

@@ -95,17 +95,7 @@ func writeTable(out io.Writer, all []result) error {
 		}
 		row(append(cells, limit, fmt.Sprintf("%.2f", exponent(all, i)))...)
 	}
-	for _, line := range []struct {
-		name string
-		of   func(result) string
-	}{
-		{"start: all is taken in", func(r result) string { return fmt.Sprintf("%.1fs", r.Start) }},
-		{"live heap, MB", func(r result) string { return fmt.Sprintf("%.0f", r.Memory.Live/1e6) }},
-		{"a node, bytes", func(r result) string { return r.Memory.Node.String() }},
-		{"a bound pod, bytes", func(r result) string { return r.Memory.Bound.String() }},
-		{"a waiting pod, bytes", func(r result) string { return r.Memory.Waiting.String() }},
-		{"a queue, bytes", func(r result) string { return r.Memory.Queue.String() }},
-	} {
+	for _, line := range memoryLines(all) {
 		cells := []string{line.name}
 		for _, r := range all {
 			cells = append(cells, line.of(r))
@@ -120,6 +110,27 @@ func writeTable(out io.Writer, all []result) error {
 		return fmt.Errorf("writing the table: %w", err)
 	}
 	return nil
+}
+
+// line is a row of the table besides those of operations.
+type line struct {
+	name string
+	of   func(result) string
+}
+
+// memoryLines are about what the clusters take; none where no cluster was built to be scheduled on.
+func memoryLines(all []result) []line {
+	if all[0].Memory.Live == 0 {
+		return nil
+	}
+	return []line{
+		{"start: all is taken in", func(r result) string { return fmt.Sprintf("%.1fs", r.Start) }},
+		{"live heap, MB", func(r result) string { return fmt.Sprintf("%.0f", r.Memory.Live/1e6) }},
+		{"a node, bytes", func(r result) string { return r.Memory.Node.String() }},
+		{"a bound pod, bytes", func(r result) string { return r.Memory.Bound.String() }},
+		{"a waiting pod, bytes", func(r result) string { return r.Memory.Waiting.String() }},
+		{"a queue, bytes", func(r result) string { return r.Memory.Queue.String() }},
+	}
 }
 
 // String is the bytes of the object, of kube-scheduler and of Caldera.
@@ -151,9 +162,10 @@ func draw(file string, all []result) error {
 		return fmt.Errorf("drawing %s: %w", file, err)
 	}
 	// Room for the legend above the lines, and for the last label beside the axis.
-	p.Y.Max *= 3000
+	n := len(all[0].Operations)
+	p.Y.Max *= math.Pow(10, 0.29*float64(n))
 	p.X.Max *= 1.3
-	if err := p.Save(22*vg.Centimeter, 18*vg.Centimeter, file); err != nil {
+	if err := p.Save(22*vg.Centimeter, vg.Length(max(n, 6))*1.5*vg.Centimeter, file); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	return nil

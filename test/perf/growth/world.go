@@ -72,6 +72,10 @@ type world struct {
 	policies *policy.Set
 	dispatch *dispatch.Dispatcher
 	planner  *gang.Planner
+	handlers handlers
+	// full is the cluster that is explained; nil before it is asked for. Said is what an operation says besides its time.
+	full *full
+	said string
 	// activated are the pods of the turn whose cycles are to come.
 	activated []*corev1.Pod
 	// bound and waiting are the pods that have nodes, and those of gangs and of single jobs that have none.
@@ -144,6 +148,7 @@ func newWorld(ctx context.Context, s size, say func(string)) (*world, error) {
 	try(w.cache.UpdateSnapshot(w.logger, w.snapshot))
 	planner, err := placing.Default(ctx, w.snapshot)
 	try(err)
+	try(w.newHandlers(ctx))
 	w.planner = planner
 	w.memory.Live = live()
 	if failed != nil {
