@@ -84,10 +84,11 @@ func TestTurnsGoOnWhileAllIsRead(t *testing.T) {
 // TestTheOrderThatIsReadIsThatOfEveryPair: what is read bit by bit is in the order that is said of any two jobs.
 func TestTheOrderThatIsReadIsThatOfEveryPair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t)
+		d := newStandby(t)
 		for i := range 40 {
 			d.submit(fmt.Sprintf("j%d", i), 2, i*7%40/3, "1")
 		}
+		go d.Run(t.Context())
 		synctest.Wait()
 		lines := d.View().Lines()
 		if len(lines) != 1 || len(lines[0].Jobs) != 40 {
