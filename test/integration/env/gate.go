@@ -54,7 +54,7 @@ func (e *Env) CloseGate(t *testing.T, namespace string, operation registrationv1
 	}
 	t.Cleanup(func() {
 		g.Open()
-		if err := hooks.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+		if err := hooks.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		g.Close()
