@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
+	"github.com/caldera-scheduler/caldera/pkg/requests"
 )
 
 // tellPods gives every waiting pod of a job the condition PodScheduled=False. With the reason Unschedulable it is
@@ -125,21 +126,32 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
+// writePod says on a pod why it waits, unless it has a node by then.
 func (w *Writer) writePod(ctx context.Context, pod *corev1.Pod, reason, message string) error {
-	return w.writeCondition(ctx, pod, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+	err := requests.PatchWaiting(ctx, w.kube, pod, func(now *corev1.Pod) (any, error) {
+		c := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+		return map[string]any{"conditions": []corev1.PodCondition{w.since(now, c)}}, nil
 	})
+	if err != nil {
+		return fmt.Errorf("writing a condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
 }
 
-// writeCondition gives a pod a condition. If it had it already, and only says more now, it goes on having it since then.
+// writeCondition gives a pod a condition.
 func (w *Writer) writeCondition(ctx context.Context, pod *corev1.Pod, c corev1.PodCondition) error {
+	return w.patchPod(ctx, pod, "a condition", map[string]any{"conditions": []corev1.PodCondition{w.since(pod, c)}})
+}
+
+// since is a condition of a pod with its time. If the pod had it already, and only says more now, it goes on having it since then.
+func (w *Writer) since(pod *corev1.Pod, c corev1.PodCondition) corev1.PodCondition {
 	c.ObservedGeneration, c.LastTransitionTime = pod.Generation, metav1.NewTime(w.clock.Now())
 	for _, have := range pod.Status.Conditions {
 		if have.Type == c.Type && have.Status == c.Status && !have.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = have.LastTransitionTime
 		}
 	}
-	return w.patchPod(ctx, pod, "a condition", map[string]any{"conditions": []corev1.PodCondition{c}})
+	return c
 }
 
 // patchPod writes a part of a pod's status; what names it in errors. A pod that is gone, or was created again, has none. A

@@ -7,7 +7,9 @@ package podstatus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,8 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
@@ -69,7 +73,7 @@ type writer struct {
 
 // change is what is to be written on a pod.
 type change struct {
-	// pod has the name and the status of the pod; nil: nothing is to be written.
+	// pod is who it is, and the status that it had; nil: nothing is to be written.
 	pod        *corev1.Pod
 	conditions map[corev1.PodConditionType]*corev1.PodCondition
 	// nominated is the node that is to be nominated, "" for none; nil leaves it as it is.
@@ -94,14 +98,16 @@ func (r *request) PatchPodStatus(pod *corev1.Pod, conditions []*corev1.PodCondit
 	if !waits {
 		c = &change{conditions: map[corev1.PodConditionType]*corev1.PodCondition{}}
 	}
-	c.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Status: *pod.Status.DeepCopy()}
+	c.pod = &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}, Status: *pod.Status.DeepCopy(),
+	}
 	for _, condition := range conditions {
 		c.conditions[condition.Type] = condition
 	}
 	if nominating.Mode() == fwk.ModeOverride {
 		c.nominated = &nominating.NominatedNodeName
 	}
-	if _, differs := c.after(); differs && !waits {
+	if _, differs := c.after(pod); differs && !waits {
 		r.pending[pod.UID] = c
 		r.limiter.Enqueue(pod.Namespace, func() { r.write(pod.UID) })
 	}
@@ -127,9 +133,9 @@ func (r *request) write(uid types.UID) {
 	}
 }
 
-// after is the status that the pod is to have, and whether it differs from what it has.
-func (c *change) after() (after *corev1.PodStatus, differs bool) {
-	after = c.pod.Status.DeepCopy()
+// after is the status that a pod is to have, and whether it differs from what it has.
+func (c *change) after(pod *corev1.Pod) (after *corev1.PodStatus, differs bool) {
+	after = pod.Status.DeepCopy()
 	for _, condition := range c.conditions {
 		differs = podutil.UpdatePodCondition(after, condition) || differs
 	}
@@ -139,13 +145,38 @@ func (c *change) after() (after *corev1.PodStatus, differs bool) {
 	return after, differs
 }
 
-// write writes a change, if the pod is not like that already.
+// write writes a change, if the pod is not like that already, and has no node by then.
 func (c *change) write(ctx context.Context, client kubernetes.Interface) error {
-	after, differs := c.after()
+	return retry.OnError(retry.DefaultBackoff, util.Retriable, func() error {
+		return requests.PatchWaiting(ctx, client, c.pod, c.part)
+	})
+}
+
+// part is what is to be written on a pod as it is now, nil for nothing.
+func (c *change) part(now *corev1.Pod) (any, error) {
+	after, differs := c.after(now)
 	if !differs {
-		return nil
+		return nil, nil
 	}
-	return util.PatchPodStatus(ctx, client, c.pod.Name, c.pod.Namespace, &c.pod.Status, after)
+	before, err := json.Marshal(corev1.Pod{Status: now.Status})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of pod %s/%s: %w", now.Namespace, now.Name, err)
+	}
+	wanted, err := json.Marshal(corev1.Pod{Status: *after})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of pod %s/%s: %w", now.Namespace, now.Name, err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, wanted, &corev1.Pod{})
+	if err != nil {
+		return nil, fmt.Errorf("comparing statuses of pod %s/%s: %w", now.Namespace, now.Name, err)
+	}
+	var part struct {
+		Status json.RawMessage `json:"status"`
+	}
+	if err := json.Unmarshal(patch, &part); err != nil || part.Status == nil {
+		return nil, err
+	}
+	return part.Status, nil
 }
 
 // errNotHere is what those get who want anything else.

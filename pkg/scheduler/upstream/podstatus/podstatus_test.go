@@ -31,6 +31,8 @@ const takes = 10 * time.Second
 // server answers writes of one namespace late, and counts all.
 type server struct {
 	*memory.Server
+	t      *testing.T
+	client kubernetes.Interface
 	writes atomic.Int32
 }
 
@@ -78,11 +80,12 @@ func play(t *testing.T, theirs fwk.APICacher, pods []*corev1.Pod, story func(s *
 				t.Fatal(err)
 			}
 		}
-		s := &server{Server: api.Server()}
+		s := &server{Server: api.Server(), t: t}
 		client, err := kubernetes.NewForConfig(memory.Config(s))
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.client = client
 		sched := &scheduler.Scheduler{StopEverything: t.Context().Done()}
 		sched.FailureHandler = func(_ context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, _ time.Time) {
 			condition := &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: status.Message()}
@@ -143,6 +146,43 @@ func TestNobodyWaitsForWrites(t *testing.T) {
 		time.Sleep(2 * takes)
 		if n := s.writes.Load(); n != 3 {
 			t.Errorf("%d writes, want none of what the pod says already", n-3)
+		}
+	})
+}
+
+// TestAPodThatHasANodeByThenIsNotToldThatItHasNone: it gets one while the write is on its way. Another one is changed by somebody else meanwhile.
+func TestAPodThatHasANodeByThenIsNotToldThatItHasNone(t *testing.T) {
+	bound, changed := pod("slow", "bound"), pod("slow", "changed")
+	play(t, nil, []*corev1.Pod{bound, changed}, func(s *server, fails func(failure), now func(*corev1.Pod) *corev1.PodStatus) {
+		// As the scheduler knows them.
+		for _, p := range []*corev1.Pod{bound, changed} {
+			live, err := s.client.CoreV1().Pods(p.Namespace).Get(s.t.Context(), p.Name, metav1.GetOptions{})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			fails(failure{pod: live, message: "no room"})
+		}
+		time.Sleep(takes / 2)
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: bound.Namespace, Name: bound.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "node"}}
+		if err := s.client.CoreV1().Pods(bound.Namespace).Bind(s.t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			s.t.Fatal(err)
+		}
+		live, err := s.client.CoreV1().Pods(changed.Namespace).Get(s.t.Context(), changed.Name, metav1.GetOptions{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		live.Labels = map[string]string{"changed": "yes"}
+		if _, err := s.client.CoreV1().Pods(changed.Namespace).Update(s.t.Context(), live, metav1.UpdateOptions{}); err != nil {
+			s.t.Fatal(err)
+		}
+		time.Sleep(3 * takes)
+		for _, c := range now(bound).Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				s.t.Errorf("the pod has a node, and the condition %+v", c)
+			}
+		}
+		if c := now(changed).Conditions; len(c) != 1 || c[0].Message != "no room" {
+			s.t.Errorf("the pod that was changed meanwhile has %+v, want why it does not fit", c)
 		}
 	})
 }
