@@ -17,29 +17,28 @@ import (
 // lateAfter is how long a request may take before its place is lent to others.
 const lateAfter = time.Second
 
-// Limiter bounds how many requests to the API server are under way at a time. It also has requests that are not answered keep no other
-// namespace waiting: a webhook may match the objects of one namespace only, and answer late or never.
+// Limiter bounds how many requests to the API server are under way at a time. It also keeps a namespace whose requests are not answered from holding up
+// others: a webhook may select one namespace, and answer late or never.
 //
-//   - A request that has taken a second is late. It gives its place back, and takes one of as many for late ones.
-//   - Its namespace is slow from then on, until a request of it is answered within a second while no other is late.
-//   - Requests of slow namespaces begin in the places for late ones, those of one namespace in half of these. If none of a slow
-//     namespace is under way, one of it may have a place for which nobody else waits, but for half of all.
+//   - A request is late once it has taken a second. It moves to a second set of as many places, and its first place is free for others.
+//   - A namespace is slow from its first late request until one is answered within a second and none is late.
+//   - Requests of slow namespaces begin in the second set. Those of one namespace begin in half of it at most.
+//   - A slow namespace with no request under way may try one in the first set, if nobody waits there. All of them have half of it at most.
 //
-// So others wait for a second when a namespace becomes slow. They wait longer only if so many become slow at the same time that their requests take
-// all places of both kinds: twice as many requests as there are places may be under way.
+// When a namespace becomes slow, others wait for a second. They wait longer only while late requests fill both sets.
 type Limiter struct {
 	clock clock.WithDelayedExecution
-	// most is in how many of the places for late requests those of one namespace may begin.
+	// most is half of the places of a set.
 	most int
 	// running are the requests given to Go and Enqueue.
 	running sync.WaitGroup
 
 	// mu guards everything below.
 	mu sync.Mutex
-	// free and spare are how many places nobody has, spare among those for late requests. Tried is how many of the others slow namespaces have.
+	// free and spare are how many places of the first and of the second set nobody has. Slow namespaces try requests in so many of the first.
 	free, spare, tried int
 	line               line
-	// overdue are late requests that have a place of the others, because none was spare; oldest first.
+	// overdue are late requests that are in the first set still, because the second was full; oldest first.
 	overdue []*Place
 	// namespaces has those of which a request waits or is under way.
 	namespaces map[string]*namespace
@@ -90,11 +89,11 @@ type Place struct {
 	at          int
 }
 
-// kind is of which places one is.
+// kind is what a place is for.
 type kind int
 
 const (
-	// ordinary places are handed out in order, tried ones are of these and a slow namespace has them, and lent ones are for late requests.
+	// ordinary and tried places are of the first set, lent ones of the second. In a tried one is a request of a slow namespace.
 	ordinary kind = iota
 	tried
 	lent
@@ -106,7 +105,7 @@ func (p *Place) Position() *int { return &p.at }
 // before reports whether a place goes before another.
 func (p *Place) before(q *Place) bool { return slices.Compare(p.order[:], q.order[:]) < 0 }
 
-// NewLimiter returns a limiter of n places, at least 1, and as many for late requests. The functions of told may be nil.
+// NewLimiter returns a limiter with two sets of n places, at least 1. The functions of told may be nil.
 func NewLimiter(n int, clock clock.WithDelayedExecution, told Told) *Limiter {
 	if told.InLine == nil {
 		told.InLine = func(int) {}

@@ -18,9 +18,9 @@ import (
 // conflicts is how often a write is tried that others get ahead of.
 const conflicts = 5
 
-// PatchWaiting writes a part of the status of a pod that has no node. Part returns what is to be written on the pod as it is now, nil for nothing. It
-// is written on no other pod of that name, and not once the pod has a node: a write that took long would say of a pod that runs why it waits. Nor is it an
-// error if the pod is gone.
+// PatchWaiting writes a part of the status of a pod that has no node. Part returns what is to be written on the pod as it is now, nil for nothing.
+// Nothing is written on another pod of that name, nor once the pod has a node: a write that took long would say of a pod that runs why it waits.
+// It is no error that the pod is gone. It is one if others have written the pod each time.
 func PatchWaiting(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, part func(now *corev1.Pod) (any, error)) error {
 	pods, now := client.CoreV1().Pods(pod.Namespace), pod
 	var conflict error
