@@ -152,7 +152,7 @@ var differing = []struct {
 }{
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
 	{regexp.MustCompile(`/dev/shm/localcluster-\d+`), "FOLDER"},
-	{regexp.MustCompile(`\bnode-(\d{4}|\d{2}\[[-,0-9]+\])`), "NODES"},
+	{regexp.MustCompile(`\bnode-(\d{4}|\d{2,3}\[[-,0-9]+\])`), "NODES"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?( ?(ms|s|m|h|d)\b|(m|h)\d+(s|m)\b)`), "TIME"},
 	{regexp.MustCompile(`[ ─]+`), " "},
 }
