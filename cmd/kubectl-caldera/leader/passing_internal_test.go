@@ -6,8 +6,14 @@ package leader
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/caldera-scheduler/caldera/pkg/apis/visibility/v1alpha1"
 )
 
 // TestALostConnectionIsAskedOverAnother: of several requests on one connection each may be told in its own words that it is gone.
@@ -30,5 +36,22 @@ func TestALostConnectionIsAskedOverAnother(t *testing.T) {
 	}
 	if passing(errors.New("http2: client connection lost")) {
 		t.Error("what is no error of a request is taken for one")
+	}
+}
+
+// TestAnAnswerThatEndsInTheMiddleIsAskedForAgain: by a real server that hangs up, as the client of Kubernetes tells it.
+func TestAnAnswerThatEndsInTheMiddleIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write([]byte(`{"kind":`))
+	}))
+	defer server.Close()
+	client, err := restFor(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Get().Resource(v1alpha1.JobViews).Do(t.Context()).Error(); !passing(err) {
+		t.Errorf("%v is final", err)
 	}
 }

@@ -271,10 +271,13 @@ func (s *suspension) batchJob(t *testing.T) {
 	s.says(t, "job.batch/train is suspended already", "suspend", "train")
 	s.says(t, "job.batch/train resumed: spec.suspend is false", "resume", "train")
 	s.running(t, "train", 2)
-	out, _, err := s.call(t)
-	if err != nil || !strings.Contains(out, "train") || !strings.Contains(out, "PHASE") {
-		t.Errorf("jobs without more lists %v\n%s", err, out)
-	}
+	// Views are made once a second at most, so that the first may be from before.
+	env.Eventually(t, time.Minute, func() string {
+		if out, _, err := s.call(t); err != nil || !strings.Contains(out, "train") || !strings.Contains(out, "PHASE") {
+			return fmt.Sprintf("jobs without more lists %v\n%s", err, out)
+		}
+		return ""
+	})
 }
 
 // ownersOfPods: what owns the pods of a PodGroup is found without any owner of the PodGroup.
