@@ -14,13 +14,13 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/heap"
 )
 
-// lateAfter is how long a request may take before its place is lent to others.
+// lateAfter is how long a request may take before its seat is lent to others.
 const lateAfter = time.Second
 
 // Limiter bounds how many requests to the API server are under way at a time. It also keeps a namespace whose requests are not answered from holding up
 // others: a webhook may select one namespace, and answer late or never.
 //
-//   - A request is late once it has taken a second. It moves to a second set of as many places, and its first place is free for others.
+//   - A request is late once it has taken a second. It moves to a second set of as many seats, and its first seat is free for others.
 //   - A namespace is slow from its first late request until one is answered within a second and none is late.
 //   - Requests of slow namespaces begin in the second set. Those of one namespace begin in half of it at most.
 //   - A slow namespace with no request under way may try one in the first set, if nobody waits there. All of them have half of it at most.
@@ -28,19 +28,19 @@ const lateAfter = time.Second
 // When a namespace becomes slow, others wait for a second. They wait longer only while late requests fill both sets.
 type Limiter struct {
 	clock clock.WithDelayedExecution
-	// most is half of the places of a set.
+	// most is half of the seats of a set.
 	most int
 	// running are the requests given to Go and Enqueue.
 	running sync.WaitGroup
 
 	// mu guards everything below.
 	mu sync.Mutex
-	// free and spare are how many places of the first and of the second set nobody has. Slow namespaces try requests in so many of the first.
+	// free and spare are how many seats of the first and of the second set nobody has. Slow namespaces try requests in so many of the first.
 	free, spare, tried int
 	line               line
 	// overdue are late requests that are in the first set still, because the second was full; oldest first.
-	overdue []*Place
-	// namespaces has those of which a request waits or is under way.
+	overdue []*Seat
+	// namespaces are those with a request that waits or is under way.
 	namespaces map[string]*namespace
 }
 
@@ -55,26 +55,26 @@ type Told struct {
 // line are requests that wait.
 type line struct {
 	told    Told
-	waiting *heap.Heap[*Place]
+	waiting *heap.Heap[*Seat]
 	// aside is how many wait because their namespaces are slow.
 	aside int
 	// arrivals counts all that have come.
 	arrivals uint64
 }
 
-// namespace is what is known of the requests of one namespace.
+// namespace has the requests of one namespace that wait or are under way.
 type namespace struct {
 	name string
 	// slow: its requests wait for each other, and for those of other slow namespaces.
 	slow bool
 	// waiting are its requests since it is slow.
-	waiting *heap.Heap[*Place]
+	waiting *heap.Heap[*Seat]
 	// inLine are its requests that wait with those of others, underway and late those that are so.
 	inLine, underway, late int
 }
 
-// Place is that of one request: it waits, is under way, or has ended.
-type Place struct {
+// Seat is what a request needs to be under way, as the concurrency of an API server is counted. The request waits for it, has it, or has ended.
+type Seat struct {
 	limiter   *Limiter
 	namespace *namespace
 	// order is what it goes by, and its number among all.
@@ -84,28 +84,28 @@ type Place struct {
 	// timer tells that the request is late; nil while it waits.
 	timer clock.Timer
 	kind  kind
-	// late is whether it is late; ended whether it needs no place any more.
+	// late is whether it is late; ended whether it needs no seat any more.
 	late, ended bool
 	at          int
 }
 
-// kind is what a place is for.
+// kind is what a seat is for.
 type kind int
 
 const (
-	// ordinary and tried places are of the first set, lent ones of the second. In a tried one is a request of a slow namespace.
+	// ordinary and tried seats are of the first set, lent ones of the second. In a tried one is a request of a slow namespace.
 	ordinary kind = iota
 	tried
 	lent
 )
 
 // Position implements heap.Element.
-func (p *Place) Position() *int { return &p.at }
+func (p *Seat) Position() *int { return &p.at }
 
-// before reports whether a place goes before another.
-func (p *Place) before(q *Place) bool { return slices.Compare(p.order[:], q.order[:]) < 0 }
+// before reports whether a seat goes before another.
+func (p *Seat) before(q *Seat) bool { return slices.Compare(p.order[:], q.order[:]) < 0 }
 
-// NewLimiter returns a limiter with two sets of n places, at least 1. The functions of told may be nil.
+// NewLimiter returns a limiter with two sets of n seats, at least 1. The functions of told may be nil.
 func NewLimiter(n int, clock clock.WithDelayedExecution, told Told) *Limiter {
 	if told.InLine == nil {
 		told.InLine = func(int) {}
@@ -114,16 +114,16 @@ func NewLimiter(n int, clock clock.WithDelayedExecution, told Told) *Limiter {
 		told.Aside = func(string, int) {}
 	}
 	return &Limiter{
-		clock: clock, most: max(1, n/2), free: n, spare: n, line: line{told: told, waiting: heap.New((*Place).before)},
+		clock: clock, most: max(1, n/2), free: n, spare: n, line: line{told: told, waiting: heap.New((*Seat).before)},
 		namespaces: map[string]*namespace{},
 	}
 }
 
-// Acquire waits for a place for a request about an object of a namespace. Those of a lower order go first, of the same order those that came
+// Acquire waits for a seat for a request about an object of a namespace. Those of a lower order go first, of the same order those that came
 // first. It fails only if the context ends before, with the cause of that.
-func (l *Limiter) Acquire(ctx context.Context, namespace string, order uint64) (*Place, error) {
+func (l *Limiter) Acquire(ctx context.Context, namespace string, order uint64) (*Seat, error) {
 	begun := make(chan struct{})
-	p := &Place{limiter: l, order: [2]uint64{order}, begin: func() { close(begun) }}
+	p := &Seat{limiter: l, order: [2]uint64{order}, begin: func() { close(begun) }}
 	l.enter(p, namespace)
 	select {
 	case <-begun:
@@ -148,7 +148,7 @@ func (l *Limiter) Enqueue(namespace string, request func()) { l.enqueue(namespac
 
 // enqueue has a request made, and calls a function when it begins, and when it waits because its namespace is slow.
 func (l *Limiter) enqueue(namespace string, request, settled func()) {
-	p := &Place{limiter: l, aside: settled}
+	p := &Seat{limiter: l, aside: settled}
 	l.running.Add(1)
 	p.begin = func() {
 		settled()
@@ -164,16 +164,16 @@ func (l *Limiter) enqueue(namespace string, request, settled func()) {
 // Wait returns when all that was given to Go and Enqueue is done.
 func (l *Limiter) Wait() { l.running.Wait() }
 
-// Release gives the place back: the request was answered.
-func (p *Place) Release() { p.end(true) }
+// Release gives the seat back: the request was answered.
+func (p *Seat) Release() { p.end(true) }
 
 // enter has a request begin or wait.
-func (l *Limiter) enter(p *Place, name string) {
+func (l *Limiter) enter(p *Seat, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.namespaces[name]
 	if n == nil {
-		n = &namespace{name: name, waiting: heap.New((*Place).before)}
+		n = &namespace{name: name, waiting: heap.New((*Seat).before)}
 		l.namespaces[name] = n
 	}
 	l.line.arrivals++
@@ -187,7 +187,7 @@ func (l *Limiter) enter(p *Place, name string) {
 }
 
 // wait puts a request where it waits.
-func (l *Limiter) wait(p *Place) {
+func (l *Limiter) wait(p *Seat) {
 	n := p.namespace
 	if !n.slow {
 		n.inLine++
@@ -204,7 +204,7 @@ func (l *Limiter) wait(p *Place) {
 }
 
 // leave takes a request from where it waits.
-func (l *Limiter) leave(p *Place) {
+func (l *Limiter) leave(p *Seat) {
 	n := p.namespace
 	if !l.line.waiting.Has(p) {
 		l.line.aside--
@@ -217,7 +217,7 @@ func (l *Limiter) leave(p *Place) {
 	l.line.told.InLine(-1)
 }
 
-// settle has requests begin as long as there are places for them.
+// settle has requests begin as long as there are seats for them.
 func (l *Limiter) settle() {
 	for l.spare > 0 && len(l.overdue) > 0 {
 		p := l.overdue[0]
@@ -249,8 +249,8 @@ func (l *Limiter) settle() {
 }
 
 // firstAside is the first request of the slow namespaces that have fewer under way; nil: there is none.
-func (l *Limiter) firstAside(fewer int) *Place {
-	var first *Place
+func (l *Limiter) firstAside(fewer int) *Seat {
+	var first *Seat
 	for _, n := range l.namespaces {
 		if n.waiting.Len() > 0 && n.underway < fewer && (first == nil || n.waiting.Top().before(first)) {
 			first = n.waiting.Top()
@@ -259,8 +259,8 @@ func (l *Limiter) firstAside(fewer int) *Place {
 	return first
 }
 
-// start has a request begin in a place that is free.
-func (l *Limiter) start(p *Place, kind kind) {
+// start has a request begin in a seat that is free.
+func (l *Limiter) start(p *Seat, kind kind) {
 	l.occupy(p, kind)
 	p.namespace.underway++
 	// In a goroutine, for clocks of tests call with their lock held.
@@ -268,8 +268,8 @@ func (l *Limiter) start(p *Place, kind kind) {
 	p.begin()
 }
 
-// occupy takes a place that is free.
-func (l *Limiter) occupy(p *Place, kind kind) {
+// occupy takes a seat that is free.
+func (l *Limiter) occupy(p *Seat, kind kind) {
 	p.kind = kind
 	switch kind {
 	case lent:
@@ -283,7 +283,7 @@ func (l *Limiter) occupy(p *Place, kind kind) {
 }
 
 // vacate gives back what occupy took.
-func (l *Limiter) vacate(p *Place) {
+func (l *Limiter) vacate(p *Seat) {
 	switch p.kind {
 	case lent:
 		l.spare++
@@ -296,7 +296,7 @@ func (l *Limiter) vacate(p *Place) {
 }
 
 // late notes that a request was not answered in time.
-func (l *Limiter) late(p *Place) {
+func (l *Limiter) late(p *Seat) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.ended {
@@ -311,8 +311,8 @@ func (l *Limiter) late(p *Place) {
 	l.settle()
 }
 
-// end gives a place back, or gives up waiting for one. Answered: the API server has answered the request.
-func (p *Place) end(answered bool) {
+// end gives a seat back, or gives up waiting for one. Answered: the API server has answered the request.
+func (p *Seat) end(answered bool) {
 	l, n := p.limiter, p.namespace
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -337,12 +337,12 @@ func (p *Place) end(answered bool) {
 }
 
 // finish takes note that a request is not under way any more.
-func (l *Limiter) finish(p *Place) {
+func (l *Limiter) finish(p *Seat) {
 	p.timer.Stop()
 	p.namespace.underway--
 	if p.late {
 		p.namespace.late--
-		l.overdue = slices.DeleteFunc(l.overdue, func(q *Place) bool { return q == p })
+		l.overdue = slices.DeleteFunc(l.overdue, func(q *Seat) bool { return q == p })
 	}
 	l.vacate(p)
 }

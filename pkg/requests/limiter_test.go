@@ -40,11 +40,11 @@ type stage struct {
 }
 
 // play runs a test with a limiter, at the end of which nothing may wait.
-func play(t *testing.T, places int, test func(s *stage)) {
+func play(t *testing.T, seats int, test func(s *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t}
-		s.Limiter = requests.NewLimiter(places, clock.RealClock{}, requests.Told{
+		s.Limiter = requests.NewLimiter(seats, clock.RealClock{}, requests.Told{
 			InLine: func(more int) { s.queued.Add(int32(more)) }, Aside: func(_ string, more int) { s.aside.Add(int32(more)) },
 		})
 		func() {
@@ -73,12 +73,12 @@ func (s *stage) note(takes time.Duration) {
 // bind makes a request in a goroutine of its own, and calls a function when it begins.
 func (s *stage) bind(namespace string, turn uint64, takes time.Duration, begins func()) {
 	s.all.Go(func() {
-		place, err := s.Acquire(s.t.Context(), namespace, turn)
+		seat, err := s.Acquire(s.t.Context(), namespace, turn)
 		if err != nil {
 			s.t.Error(err)
 			return
 		}
-		defer place.Release()
+		defer seat.Release()
 		begins()
 		s.note(takes)
 	})
@@ -97,27 +97,27 @@ func (s *stage) binds(n int, namespace string, takes time.Duration) (begun func(
 	}
 }
 
-func TestNoMoreRequestsAreMadeAtATimeThanThereArePlaces(t *testing.T) {
+func TestNoMoreRequestsAreMadeAtATimeThanThereAreSeats(t *testing.T) {
 	for name, tc := range map[string]struct {
-		places, requests int
+		seats, requests int
 		// want is how long it takes in all.
 		want time.Duration
 	}{
-		"one place":                      {1, 4, 4 * quickly},
-		"three places, three requests":   {3, 3, quickly},
-		"three places, ten requests":     {3, 10, 4 * quickly},
-		"more places than are asked for": {64, 10, quickly},
+		"one seat":                      {1, 4, 4 * quickly},
+		"three seats, three requests":   {3, 3, quickly},
+		"three seats, ten requests":     {3, 10, 4 * quickly},
+		"more seats than are asked for": {64, 10, quickly},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, tc.places, func(s *stage) {
+			play(t, tc.seats, func(s *stage) {
 				began := time.Now()
 				s.binds(tc.requests, "a", quickly)
-				if got := int(s.queued.Load()); got != max(0, tc.requests-tc.places) {
-					t.Errorf("%d requests wait, want %d", got, max(0, tc.requests-tc.places))
+				if got := int(s.queued.Load()); got != max(0, tc.requests-tc.seats) {
+					t.Errorf("%d requests wait, want %d", got, max(0, tc.requests-tc.seats))
 				}
 				s.all.Wait()
-				if got := int(s.most.Load()); got > tc.places {
-					t.Errorf("%d requests were made at a time with %d places", got, tc.places)
+				if got := int(s.most.Load()); got > tc.seats {
+					t.Errorf("%d requests were made at a time with %d seats", got, tc.seats)
 				}
 				if got := time.Since(began); got != tc.want {
 					t.Errorf("it took %v, want %v", got, tc.want)
@@ -171,21 +171,21 @@ func lateIf(slow bool) time.Duration {
 	return 0
 }
 
-// Whoever gives up leaves no place taken, also when the place comes at the same moment: whether the request notices is a matter
+// Whoever gives up leaves no seat taken, also when the seat comes at the same moment: whether the request notices is a matter
 // of chance then, so that is tried often.
-func TestWhoGivesUpPassesItsPlaceOn(t *testing.T) {
+func TestWhoGivesUpPassesItsSeatOn(t *testing.T) {
 	gone := errors.New("the pod was deleted")
-	giveUp := func(_ *requests.Place, cancel context.CancelCauseFunc) { cancel(gone) }
-	free := func(first *requests.Place, _ context.CancelCauseFunc) { first.Release() }
-	type steps = []func(*requests.Place, context.CancelCauseFunc)
+	giveUp := func(_ *requests.Seat, cancel context.CancelCauseFunc) { cancel(gone) }
+	free := func(first *requests.Seat, _ context.CancelCauseFunc) { first.Release() }
+	type steps = []func(*requests.Seat, context.CancelCauseFunc)
 	for name, tc := range map[string]struct {
 		steps steps
 		// want is what the request gets.
 		want error
 	}{
-		"while all places are taken":    {steps{giveUp, func(*requests.Place, context.CancelCauseFunc) { synctest.Wait() }, free}, gone},
-		"at the moment the place comes": {steps{giveUp, free}, gone},
-		"after the place came":          {steps{free, giveUp}, nil},
+		"while all seats are taken":    {steps{giveUp, func(*requests.Seat, context.CancelCauseFunc) { synctest.Wait() }, free}, gone},
+		"at the moment the seat comes": {steps{giveUp, free}, gone},
+		"after the seat came":          {steps{free, giveUp}, nil},
 	} {
 		for _, slow := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, slow: %t", name, slow), func(t *testing.T) {
@@ -200,9 +200,9 @@ func TestWhoGivesUpPassesItsPlaceOn(t *testing.T) {
 						defer cancel(nil)
 						answer := make(chan error, 1)
 						go func() {
-							place, err := s.Acquire(ctx, "n", order)
+							seat, err := s.Acquire(ctx, "n", order)
 							if err == nil {
-								place.Release()
+								seat.Release()
 							}
 							answer <- err
 						}()
@@ -215,7 +215,7 @@ func TestWhoGivesUpPassesItsPlaceOn(t *testing.T) {
 							s.t.Errorf("error is %v, want %v", err, tc.want)
 						}
 						if next() != 1 {
-							s.t.Fatal("a place is free and the next request waits for it")
+							s.t.Fatal("a seat is free and the next request waits for it")
 						}
 					})
 				}
@@ -224,74 +224,74 @@ func TestWhoGivesUpPassesItsPlaceOn(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotAnsweredKeepsNobodyElseWaiting: requests of one namespace take all places, and are not answered for half a minute.
+// TestWhoIsNotAnsweredKeepsNobodyElseWaiting: requests of one namespace take all seats, and are not answered for half a minute.
 func TestWhoIsNotAnsweredKeepsNobodyElseWaiting(t *testing.T) {
-	const places = 8
-	play(t, places, func(s *stage) {
+	const seats = 8
+	play(t, seats, func(s *stage) {
 		hang := s.binds(100, "hangs", slowly)
 		others := s.binds(3, "others", quickly)
-		if h, o := hang(), others(); h != places || o != 0 {
-			t.Fatalf("%d and %d have begun at once, want %d and none", h, o, places)
+		if h, o := hang(), others(); h != seats || o != 0 {
+			t.Fatalf("%d and %d have begun at once, want %d and none", h, o, seats)
 		}
 		time.Sleep(time.Second)
-		if h, o := hang(), others(); h != places || o != 3 {
-			t.Fatalf("%d and %d have begun after a second, want %d and all 3", h, o, places)
+		if h, o := hang(), others(); h != seats || o != 3 {
+			t.Fatalf("%d and %d have begun after a second, want %d and all 3", h, o, seats)
 		}
 		if slow := s.aside.Load(); s.queued.Load() != 0 || slow != 92 {
 			t.Errorf("%d wait in line and %d because their namespace is slow, want none and 92", s.queued.Load(), slow)
 		}
 		for range 100 {
 			time.Sleep(quickly)
-			later := s.binds(places, "others", quickly)
-			if later() != places {
+			later := s.binds(seats, "others", quickly)
+			if later() != seats {
 				t.Fatal("requests wait for those of a slow namespace")
 			}
 		}
 		time.Sleep(slowly)
-		if h := hang(); h != places+places/2 {
+		if h := hang(); h != seats+seats/2 {
 			t.Errorf("%d have begun when the first were answered, want half as many more", h)
 		}
-		if most := int(s.most.Load()); most > 2*places {
-			t.Errorf("%d were under way at a time, want at most %d", most, 2*places)
+		if most := int(s.most.Load()); most > 2*seats {
+			t.Errorf("%d were under way at a time, want at most %d", most, 2*seats)
 		}
 	})
 }
 
-// TestASlowNamespaceHasItsPlacesBackOnceItIsAnsweredInTime, and not before.
-func TestASlowNamespaceHasItsPlacesBackOnceItIsAnsweredInTime(t *testing.T) {
-	const places = 8
-	play(t, places, func(s *stage) {
+// TestASlowNamespaceHasItsSeatsBackOnceItIsAnsweredInTime, and not before.
+func TestASlowNamespaceHasItsSeatsBackOnceItIsAnsweredInTime(t *testing.T) {
+	const seats = 8
+	play(t, seats, func(s *stage) {
 		s.binds(1, "n", slowly)
 		time.Sleep(2 * time.Second)
 		const all = 2000
 		next := s.binds(all, "n", quickly)
-		if n := next(); n != places/2-1 {
-			t.Fatalf("%d have begun while one is late, want %d: half of the places", n, places/2-1)
+		if n := next(); n != seats/2-1 {
+			t.Fatalf("%d have begun while one is late, want %d: half of the seats", n, seats/2-1)
 		}
 		time.Sleep(5 * quickly)
-		if n := next(); n != 6*(places/2-1) {
-			t.Fatalf("%d have begun while one is late, want %d", n, 6*(places/2-1))
+		if n := next(); n != 6*(seats/2-1) {
+			t.Fatalf("%d have begun while one is late, want %d", n, 6*(seats/2-1))
 		}
 		time.Sleep(slowly - 2*time.Second - 5*quickly)
 		before := next()
 		time.Sleep(quickly)
-		if n, waits := next()-before, s.queued.Load(); n != places || int(waits) != all-before-places {
-			t.Fatalf("%d begin at once and %d wait in line when none is late, want %d and all others", n, waits, places)
+		if n, waits := next()-before, s.queued.Load(); n != seats || int(waits) != all-before-seats {
+			t.Fatalf("%d begin at once and %d wait in line when none is late, want %d and all others", n, waits, seats)
 		}
 		time.Sleep(slowly)
 		if n := next(); n != all {
 			t.Fatalf("%d have begun, want all", n)
 		}
-		if n := s.binds(places, "n", quickly)(); n != places {
-			t.Errorf("%d begin at once, want %d as before", n, places)
+		if n := s.binds(seats, "n", quickly)(); n != seats {
+			t.Errorf("%d begin at once, want %d as before", n, seats)
 		}
 	})
 }
 
-// TestAllSlowNamespacesTogetherTakeNoPlaceOfOthers: there are more of them than places for late requests. Each has its share of these.
-func TestAllSlowNamespacesTogetherTakeNoPlaceOfOthers(t *testing.T) {
-	const places, slow, each = 4, 10, 40
-	play(t, places, func(s *stage) {
+// TestAllSlowNamespacesTogetherTakeNoSeatOfOthers: there are more of them than seats for late requests. Each has its share of these.
+func TestAllSlowNamespacesTogetherTakeNoSeatOfOthers(t *testing.T) {
+	const seats, slow, each = 4, 10, 40
+	play(t, seats, func(s *stage) {
 		var begun []func() int
 		for i := range slow {
 			begun = append(begun, s.binds(each, fmt.Sprintf("hangs-%d", i), slowly))
@@ -305,7 +305,7 @@ func TestAllSlowNamespacesTogetherTakeNoPlaceOfOthers(t *testing.T) {
 		if others != 100 {
 			t.Errorf("%d requests begin at once, want all 100", others)
 		}
-		time.Sleep(slow * each / places * slowly)
+		time.Sleep(slow * each / seats * slowly)
 		for i, n := range begun {
 			if n() != each {
 				t.Errorf("%d requests of hangs-%d have begun, want all %d", n(), i, each)
@@ -344,13 +344,12 @@ func TestWhatIsGivenToGoWaitsAloneIfItsNamespaceIsSlow(t *testing.T) {
 	})
 }
 
-// TestWhateverIsAskedForIsMade plays random requests. All are made, some give up; at most twice as many as there are places at a time; and those of
-// namespaces that are always answered wait only for each other, and a second for each namespace that becomes slow.
+// TestWhateverIsAskedForIsMade plays random requests. All are made but those that give up, and at most twice as many at a time as there are seats.
 func TestWhateverIsAskedForIsMade(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		places := 1 + random.IntN(9)
-		play(t, places, func(s *stage) {
+		seats := 1 + random.IntN(9)
+		play(t, seats, func(s *stage) {
 			gone := errors.New("given up")
 			var wrong []string
 			var mu sync.Mutex
@@ -365,9 +364,9 @@ func TestWhateverIsAskedForIsMade(t *testing.T) {
 				}
 				s.all.Go(func() {
 					defer cancel()
-					place, err := s.Acquire(ctx, namespace, uint64(takes%5))
+					seat, err := s.Acquire(ctx, namespace, uint64(takes%5))
 					if err == nil {
-						defer place.Release()
+						defer seat.Release()
 						s.note(takes)
 					} else if !errors.Is(err, gone) {
 						mu.Lock()
@@ -381,8 +380,8 @@ func TestWhateverIsAskedForIsMade(t *testing.T) {
 			if slices.Sort(wrong); len(wrong) > 0 {
 				t.Errorf("seed %d: %q", seed, wrong)
 			}
-			if most := int(s.most.Load()); most > 2*places {
-				t.Errorf("seed %d: %d were under way at a time with %d places", seed, most, places)
+			if most := int(s.most.Load()); most > 2*seats {
+				t.Errorf("seed %d: %d were under way at a time with %d seats", seed, most, seats)
 			}
 		})
 	}

@@ -339,11 +339,11 @@ func (pl *Gang) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	if pinned := pinOf(state); pinned != nil {
 		p = *pinned
 	}
-	place, err := pl.binds.Acquire(ctx, pod.Namespace, p.turn)
+	seat, err := pl.binds.Acquire(ctx, pod.Namespace, p.turn)
 	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("waiting to bind: %w", err))
 	}
-	defer place.Release()
+	defer seat.Release()
 	status := pl.binder.Bind(ctx, state, pod, nodeName)
 	if status.IsSuccess() {
 		pl.parts.Turns().Bound(pl.parts.State.JobOf(pod))

@@ -33,7 +33,9 @@ func TestANamespaceWhoseBindsAreSlowHasNoTurns(t *testing.T) {
 		}
 		submit("a", 2)
 		d.want("slow/a-0")
-		d.SlowBinds(slow.Namespace, dispatch.MostAside)
+		// They are those of two profiles.
+		d.SlowBinds(slow.Namespace, dispatch.MostAside-1)
+		d.SlowBinds(slow.Namespace, 1)
 		d.plan("slow/a-0")
 		d.place("slow/a-0")
 		d.want("a-0")

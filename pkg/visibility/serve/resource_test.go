@@ -120,7 +120,6 @@ func TestListsAreNarrowedDown(t *testing.T) {
 	}
 }
 
-// Pages of any size have all views together, each once and in order.
 // TestEachViewIsFoundByItsName, and none by a name that another namespace has.
 func TestEachViewIsFoundByItsName(t *testing.T) {
 	t.Parallel()
@@ -148,6 +147,7 @@ func TestEachViewIsFoundByItsName(t *testing.T) {
 	}
 }
 
+// Pages of any size have all views together, each once and in order.
 func TestPagesHaveEachViewOnce(t *testing.T) {
 	t.Parallel()
 	store := jobs(t)
