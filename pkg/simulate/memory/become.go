@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	native "k8s.io/api/scheduling/v1beta1"
@@ -260,15 +261,24 @@ func (a *API) store(at place, o scenario.Object, another bool) error {
 		return fmt.Errorf("putting a %T: not an object of the API", o)
 	}
 	copied.SetResourceVersion("")
-	if another {
-		copied.SetUID("")
-	}
 	if _, there := at.in.objects[at.name]; there {
+		if another {
+			copied.SetUID("")
+		}
 		return a.replace(at.in.kind, copied)
 	}
 	a.created++
+	if another && o.GetUID() != "" {
+		copied.SetUID(a.follows(o.GetUID()))
+	}
 	a.introduce(at.in.kind, copied)
 	return nil
+}
+
+// follows is a new UID that compares to others as the given one does: of jobs that were created in the same second, the smaller UID goes first.
+func (a *API) follows(uid types.UID) types.UID {
+	first, _, _ := strings.Cut(string(uid), "!")
+	return types.UID(fmt.Sprintf("%s!%012x", first, a.created))
 }
 
 // placesOf are where objects are stored.

@@ -296,6 +296,22 @@ func TestOddClusters(t *testing.T) {
 	}
 }
 
+// TestOfJobsOfOneSecondTheSmallerUIDGoesFirst: as in the cluster, whatever was tried before.
+func TestOfJobsOfOneSecondTheSmallerUIDGoesFirst(t *testing.T) {
+	t.Parallel()
+	text := node + "---\n{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: default}, spec: {weight: 1, capability: {nvidia.com/gpu: '1'}}}\n"
+	for _, job := range []struct{ uid, text string }{{"b", strings.ReplaceAll(waits(1), "waits", "other")}, {"a", waits(1)}} {
+		text += "---\n" + strings.ReplaceAll(job.text, "metadata: {", fmt.Sprintf("metadata: {uid: %s, creationTimestamp: '2026-08-15T11:00:00Z', ", job.uid))
+	}
+	result, err := found(t, text, remedy.Options{Budget: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "queue: queue default may hold 2 nvidia.com/gpu instead of 1"; !slices.Contains(texts(result), want) {
+		t.Errorf("the remedies are %q, want %q among them", texts(result), want)
+	}
+}
+
 // Who is out of time says so, and tells what is known.
 func TestTimeIsUp(t *testing.T) {
 	t.Parallel()

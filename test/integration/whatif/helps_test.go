@@ -111,6 +111,7 @@ func (c *cluster) helped(t *testing.T, config *schedulerconfig.KubeSchedulerConf
 	if err != nil {
 		t.Fatal(err)
 	}
+	before := c.placed(t, jobs)
 	c.write(t, objects, after)
 	starts := func() string {
 		least := int(c.PodGroup(t, job).Spec.MinMember)
@@ -122,7 +123,7 @@ func (c *cluster) helped(t *testing.T, config *schedulerconfig.KubeSchedulerConf
 	if what == "all" {
 		env.Eventually(t, 30*time.Second, starts)
 	} else if c.rest(t, jobs); starts() == "" {
-		t.Errorf("job %s, %s: one step less has it start", job, said.Text)
+		t.Errorf("job %s, %s: one step less has it start: of each job so many pods had nodes before: %v, after: %v", job, said.Text, before, c.placed(t, jobs))
 	}
 	return fmt.Sprintf("%s, %s", said.Kind, what)
 }
