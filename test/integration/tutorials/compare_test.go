@@ -56,6 +56,8 @@ func TestWhatDiffersIsFound(t *testing.T) {
 		"the same":                {want: "a\nb", got: "a\n\nb"},
 		"few places":              {want: "web 1 s node-00[01,11,17]", got: "web 2 s node-000[2,8-9]"},
 		"times, ports and places": {want: "at 127.0.0.1:1, 3 s, 2m15s, node-00[00-02]", got: "at 127.0.0.1:22, 0.5 s, 7m1s, node-00[03,07]"},
+		"let in or not":           {want: "gang Inqueue 4 pods", got: "gang Pending 4 pods"},
+		"it runs":                 {want: "gang Inqueue", got: "gang Running", lacks: "gang PHASE"},
 		"another number":          {want: "3/4 pods", got: "2/4 pods", lacks: "3/4 pods"},
 		"another node's count":    {want: "20 nodes", got: "19 nodes", lacks: "20 nodes"},
 		"a line too few":          {want: "a\nb", got: "a", lacks: "b"},

@@ -145,7 +145,8 @@ func (b block) steps() ([]step, error) {
 	return all, nil
 }
 
-// What differs from run to run is the same for the comparison: times, ports, folders for a while, and which nodes were taken.
+// What differs from run to run is the same for the comparison: times, ports, folders for a while, which nodes were taken, and whether a job that waits was let in
+// before its pods were there.
 var differing = []struct {
 	is  *regexp.Regexp
 	say string
@@ -154,6 +155,7 @@ var differing = []struct {
 	{regexp.MustCompile(`/dev/shm/localcluster-\d+`), "FOLDER"},
 	{regexp.MustCompile(`\bnode-(\d{4}|\d{2,3}\[[-,0-9]+\])`), "NODES"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?( ?(ms|s|m|h|d)\b|(m|h)\d+(s|m)\b)`), "TIME"},
+	{regexp.MustCompile(`\b(Inqueue|Pending)\b`), "PHASE"},
 	{regexp.MustCompile(`[ ─]+`), " "},
 }
 
