@@ -247,7 +247,8 @@ func (c *cluster) clear(t *testing.T, jobs []string) {
 			c.cordon(t, list.Items[i].Name, false)
 		}
 	}
-	env.Eventually(t, time.Minute, func() string {
+	// Kubelets that were refused a write wait before they try again.
+	env.Eventually(t, 2*time.Minute, func() string {
 		left, err := c.Kube.CoreV1().Pods(env.Namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(left.Items) > 0 {
 			return fmt.Sprintf("%d pods are left: %v", len(left.Items), err)
