@@ -114,7 +114,7 @@ func (c *class) freedSince(old *class) []int {
 	}
 	var freed []int
 	for i, base := range c.attempt.overlay.nodes {
-		if (base.GetGeneration() <= old.newest && !old.filled.Has(i)) || old.entries[i] != nil {
+		if (base.GetGeneration() <= old.newest && !old.filled.Has(i)) || old.entry(i) != nil {
 			continue
 		}
 		if old.trustRequests && room(c.attempt.overlay.at(i), c.task.Request) == 0 {

@@ -19,15 +19,22 @@ type candidate struct {
 	// info is the node as last looked at, generation which state of it that was.
 	info       fwk.NodeInfo
 	generation int64
-	// parts are the weighted scores by plugin, total their sum, and fine what rounding took from that or added to it.
-	raw   []fwk.PluginScore
-	parts []int64
+	// marks are the scores by plugin, total their weighted sum, and fine what rounding took from that or added to it.
+	*marks
 	total int64
 	fine  float64
 	// rank is the position in scan order; it breaks ties.
 	rank int
 	// at is the position in the heap.
 	at int
+}
+
+// marks are the scores of a node by plugin, raw and weighted. Nodes that score alike share them.
+type marks struct {
+	raw   []fwk.PluginScore
+	parts []int64
+	// number is which of all marks they are, while those of all candidates are gone through.
+	number int
 }
 
 // Position implements heap.Element.
@@ -55,9 +62,10 @@ type candidates struct {
 	// exhausted: every node has been looked at and none is left.
 	exhausted bool
 	heap      *heap.Heap[*candidate]
-	// entries maps a node to its candidate; deferred are those that a filter refused that looks at other nodes' pods.
-	entries, deferred map[int]*candidate
-	scores            scorer
+	// entries are the candidates by rank, nil for nodes that are none; deferred are those that a filter refused that looks at other nodes' pods, by node.
+	entries  []*candidate
+	deferred map[int]*candidate
+	scores   scorer
 	// unreservable are nodes where Reserve refused what Filter had promised.
 	unreservable map[int]bool
 	// trustRequests: a node whose idle resources are below the request is refused without running the filters; valid once
@@ -74,7 +82,7 @@ type candidates struct {
 
 func newCandidates(nodes, start int) candidates {
 	return candidates{
-		nodes: nodes, start: start, heap: bestFirst(), entries: map[int]*candidate{}, deferred: map[int]*candidate{}, unreservable: map[int]bool{},
+		nodes: nodes, start: start, heap: bestFirst(), deferred: map[int]*candidate{}, unreservable: map[int]bool{},
 	}
 }
 
@@ -87,6 +95,9 @@ func bestFirst() *heap.Heap[*candidate] {
 		return a.rank < b.rank
 	})
 }
+
+// has reports whether a node is one, and not deferred or out.
+func (c *candidates) has(e *candidate) bool { return e.rank < len(c.entries) && c.entries[e.rank] == e }
 
 // clear leaves no node.
 func (c *candidates) clear() {
@@ -109,8 +120,21 @@ func (c *candidates) node(i int) int {
 	return (c.start + i) % c.nodes
 }
 
-// rank is the position of a node in scan order, where PreFilter left all nodes.
-func (c *candidates) rank(node int) int { return (node - c.start + c.nodes) % c.nodes }
+// rank is the position of a node in scan order, -1 for one that PreFilter did not leave.
+func (c *candidates) rank(node int) int {
+	if c.only != nil {
+		return slices.Index(c.only, node)
+	}
+	return (node - c.start + c.nodes) % c.nodes
+}
+
+// entry returns the candidate that a node is; nil if it is none.
+func (c *candidates) entry(node int) *candidate {
+	if rank := c.rank(node); rank >= 0 && rank < len(c.entries) {
+		return c.entries[rank]
+	}
+	return nil
+}
 
 // allowed reports whether PreFilter left a node, and no reservation was refused there.
 func (c *candidates) allowed(node int) bool {
@@ -119,17 +143,20 @@ func (c *candidates) allowed(node int) bool {
 
 // add makes a node one.
 func (c *candidates) add(e *candidate) {
-	c.entries[e.node] = e
+	if more := e.rank + 1 - len(c.entries); more > 0 {
+		c.entries = append(c.entries, make([]*candidate, more)...)
+	}
+	c.entries[e.rank] = e
 	c.heap.Put(e)
 }
 
 // remove takes a candidate out; nodes on which room is kept or made are none.
 func (c *candidates) remove(e *candidate) {
-	if c.entries[e.node] != e {
+	if !c.has(e) {
 		return
 	}
 	c.heap.Remove(e)
-	delete(c.entries, e.node)
+	c.entries[e.rank] = nil
 	c.scores.lose(e)
 }
 
@@ -137,7 +164,7 @@ func (c *candidates) remove(e *candidate) {
 func (c *candidates) refusedOf(nodes map[int]fwk.NodeInfo) sets.Set[int] {
 	refused := sets.New[int]()
 	for i := range nodes {
-		if c.entries[i] == nil {
+		if c.entry(i) == nil {
 			refused.Insert(i)
 		}
 	}

@@ -221,7 +221,7 @@ func (c *class) catchUp(ctx context.Context) error {
 // revisit looks again at the nodes that got pods.
 func (c *class) revisit(ctx context.Context, added []planned) error {
 	for _, p := range added {
-		e := c.entries[p.node]
+		e := c.entry(p.node)
 		if e == nil || e.generation == c.attempt.overlay.at(p.node).GetGeneration() {
 			continue
 		}

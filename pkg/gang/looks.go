@@ -235,17 +235,17 @@ func imagesOn(info fwk.NodeInfo, names []string) string {
 }
 
 // askedOnce picks the nodes that are asked, maybe some at a time. Of those with one key it is only the first.
-type askedOnce[K comparable] struct {
-	first map[K]int
+type askedOnce struct {
+	first map[int]int
 	asked int
 }
 
 // pick picks, of n further nodes, those that are asked: the first of each key, and all without one. It returns their positions, and for each node which of all that
 // have been asked so far speaks for it.
-func (q *askedOnce[K]) pick(n int, key func(i int) (k K, compared bool)) (reps, of []int) {
+func (q *askedOnce) pick(n int, key func(i int) (k int, compared bool)) (reps, of []int) {
 	of = make([]int, n)
 	if q.first == nil {
-		q.first = map[K]int{}
+		q.first = map[int]int{}
 	}
 	for i := range n {
 		k, compared := key(i)
@@ -264,6 +264,6 @@ func (q *askedOnce[K]) pick(n int, key func(i int) (k K, compared bool)) (reps, 
 }
 
 // asked picks those of n nodes that are asked, where these are all.
-func asked[K comparable](n int, key func(i int) (k K, compared bool)) (reps, of []int) {
-	return new(askedOnce[K]).pick(n, key)
+func asked(n int, key func(i int) (k int, compared bool)) (reps, of []int) {
+	return new(askedOnce).pick(n, key)
 }

@@ -61,7 +61,7 @@ type Planner struct {
 
 	// FiltersByLook and ScoresByLook report whether those plugins that filter, or score, and are not skipped go by nothing of a node but its resources,
 	// taints and images, how many pods it has, whether it is cordoned, and, if no term of the pod is about a node's name, those of its labels that the pod's node
-	// selector and node affinity name.
+	// selector and node affinity name. Whether those that score normalise their scores has nothing to do with the pod.
 	FiltersByLook, ScoresByLook func(skipped sets.Set[string]) bool
 
 	// ByLabels reports whether some plugin may go by a pod's labels or its namespace without a word.
@@ -86,6 +86,15 @@ type memory struct {
 	leftovers leftovers
 	// infos are the parsed pods of the tasks for which room is kept.
 	infos map[types.UID]fwk.PodInfo
+	// weights are those of the plugins by which the last class was scored, as far as they hold for others.
+	weights weights
+	lists   lists
+}
+
+// lists is room for what is needed while some nodes are filtered, used again.
+type lists struct {
+	nodes, fitting, kept []int
+	verdicts             []verdict
 }
 
 // Anew returns a planner of the same profile that has planned nothing yet.

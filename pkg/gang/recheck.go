@@ -80,9 +80,13 @@ func (c *class) reconsider(ctx context.Context, added []planned) error {
 	if err := c.recount(ctx); err != nil || c.dismissed() {
 		return err
 	}
-	nodes := c.reached(added)
-	if len(nodes) == 0 {
+	reached := c.reached(added)
+	if len(reached) == 0 {
 		return nil
+	}
+	nodes := make([]int, len(reached))
+	for i, e := range reached {
+		nodes[i] = e.node
 	}
 	verdicts, err := c.filter(ctx, c.newFilterRun(), nodes)
 	if err != nil {
@@ -90,10 +94,10 @@ func (c *class) reconsider(ctx context.Context, added []planned) error {
 	}
 	back := false
 	for i, v := range verdicts {
-		e, candidate := c.entries[nodes[i]]
+		e := reached[i]
+		candidate := c.has(e)
 		if !candidate {
-			e = c.deferred[nodes[i]]
-			delete(c.deferred, nodes[i])
+			delete(c.deferred, e.node)
 		}
 		e.see(c.attempt.overlay)
 		if !v.fits() {
@@ -111,29 +115,38 @@ func (c *class) reconsider(ctx context.Context, added []planned) error {
 	if back {
 		return c.scores.all(ctx, c)
 	}
-	for _, node := range nodes {
-		if e := c.entries[node]; e != nil {
-			if err := c.scores.update(ctx, c, e); err != nil {
-				return err
-			}
-			c.heap.Put(e)
+	return c.rescore(ctx, reached)
+}
+
+// rescore scores those of some nodes again that are candidates.
+func (c *class) rescore(ctx context.Context, nodes []*candidate) error {
+	for _, e := range nodes {
+		if !c.has(e) {
+			continue
 		}
+		if err := c.scores.update(ctx, c, e); err != nil {
+			return err
+		}
+		c.heap.Put(e)
 	}
 	return nil
 }
 
-// reached returns the nodes on which the pods that were planned may have changed the verdict.
-func (c *class) reached(added []planned) []int {
+// reached returns the candidates, and those that are deferred, on which the pods that were planned may have changed the verdict.
+func (c *class) reached(added []planned) []*candidate {
 	s := c.reach(added)
-	var nodes []int
-	for _, list := range []map[int]*candidate{c.entries, c.deferred} {
-		for node, e := range list {
-			if s.reaches(e) {
-				nodes = append(nodes, node)
-			}
+	var reached []*candidate
+	for _, e := range c.entries {
+		if e != nil && s.reaches(e) {
+			reached = append(reached, e)
 		}
 	}
-	return nodes
+	for _, e := range c.deferred {
+		if s.reaches(e) {
+			reached = append(reached, e)
+		}
+	}
+	return reached
 }
 
 // reach says which nodes planned pods are on, and which values of topology keys these nodes have, if not all of the cluster matters.

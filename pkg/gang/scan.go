@@ -22,7 +22,8 @@ func (c *class) scan(ctx context.Context) error {
 	places, found := 0, 0
 	if c.next == 0 {
 		if len(c.entries) == 0 {
-			c.entries = make(map[int]*candidate, min(sample, c.size()))
+			c.entries = make([]*candidate, 0, min(sample, c.size()))
+			c.heap.Grow(min(sample, c.size()))
 		}
 		// Tasks that went to the nodes kept for them are not needed any more.
 		c.demand()
@@ -34,10 +35,11 @@ func (c *class) scan(ctx context.Context) error {
 	run := c.newFilterRun()
 	for c.next < c.size() && (found < sample || places < c.wanted) {
 		// No more than may be needed: each node found is scored, too.
-		chunk := make([]int, min(c.size()-c.next, max(sample-found, c.wanted-places, leastScan)))
-		for i := range chunk {
-			chunk[i] = c.node(c.next + i)
+		chunk := p.lists.nodes[:0]
+		for i := range min(c.size()-c.next, max(sample-found, c.wanted-places, leastScan)) {
+			chunk = append(chunk, c.node(c.next+i))
 		}
+		p.lists.nodes = chunk
 		results, err := c.filter(ctx, run, chunk)
 		if err != nil {
 			return err
@@ -66,14 +68,16 @@ func (c *class) scan(ctx context.Context) error {
 	return c.scores.all(ctx, c)
 }
 
-// kept are the positions of the nodes that are candidates, or may turn into one.
+// kept are the positions of the nodes that are candidates, or may turn into one. They hold until it is called again.
 func (c *class) kept(results []verdict) []int {
-	kept := make([]int, 0, len(results))
+	lists := &c.attempt.planner.lists
+	kept := lists.kept[:0]
 	for i, r := range results {
 		if r.fits() || c.mayTurn(r.status) {
 			kept = append(kept, i)
 		}
 	}
+	lists.kept = kept
 	return kept
 }
 
@@ -89,7 +93,7 @@ func (v verdict) fits() bool { return v.places > 0 && v.status.IsSuccess() }
 // filterRun has the verdicts of the filters on a class's nodes. They hold as long as nothing is planned. Where filters go by looks, nodes that
 // look alike have one verdict.
 type filterRun struct {
-	askedOnce[int]
+	askedOnce
 	as       func(node int) (number int, compared bool)
 	verdicts []verdict
 }
@@ -97,7 +101,7 @@ type filterRun struct {
 // newFilterRun returns one that has asked about no node yet.
 func (c *class) newFilterRun() *filterRun { return &filterRun{as: c.filteredAs()} }
 
-// filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked.
+// filter runs the filters on nodes in parallel. Nodes without room for one pod are not asked. The verdicts hold until it is called again.
 func (c *class) filter(ctx context.Context, run *filterRun, nodes []int) ([]verdict, error) {
 	o, framework := c.attempt.overlay, c.attempt.planner.Framework
 	all, cancel := context.WithCancel(ctx)
@@ -120,14 +124,15 @@ func (c *class) filter(ctx context.Context, run *filterRun, nodes []int) ([]verd
 			v.status = heard(framework.RunFilterPlugins(all, c.state, c.pod, o.at(nodes[reps[k]])))
 		}
 	}, "GangFilter")
-	results := make([]verdict, len(nodes))
-	fitting := make([]int, 0, len(nodes))
-	for i := range results {
-		results[i] = run.verdicts[of[i]]
+	lists := &c.attempt.planner.lists
+	results, fitting := lists.verdicts[:0], lists.fitting[:0]
+	for i, k := range of {
+		results = append(results, run.verdicts[k])
 		if results[i].fits() {
 			fitting = append(fitting, i)
 		}
 	}
+	lists.verdicts, lists.fitting = results, fitting
 	if err == nil {
 		err = c.attempt.each(all, len(fitting), func(k int) {
 			i := fitting[k]

@@ -96,16 +96,17 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 	}
 	items := c.heap.Items()
 	reps, of := asked(len(items), c.scoredAs(items))
+	all := make([]marks, len(reps))
 	var failure atomic.Pointer[fwk.Status]
 	err := c.attempt.each(ctx, len(reps), func(k int) {
 		raw, status := f.RunRawScorePlugins(ctx, c.state, c.pod, items[reps[k]].info)
 		if !status.IsSuccess() {
 			failure.Store(status)
 		}
-		items[reps[k]].raw = raw
+		all[k].raw = raw
 	}, "GangScore")
 	for i, e := range items {
-		e.raw = items[reps[of[i]]].raw
+		e.marks = &all[of[i]]
 	}
 	if status := failure.Load(); status != nil {
 		return c.scoreError(status)
@@ -120,31 +121,43 @@ func (s *scorer) all(ctx context.Context, c *class) error {
 	return s.normalize(ctx, c)
 }
 
-// likeness is by what candidates are told apart where scores go by looks.
-type likeness struct {
-	look   int
-	images string
-}
-
-// scoredAs returns by what candidates have the same raw scores; none has the scores of others where these go by more than looks. Of a pod whose filters do, the
-// scores are not known to go by looks only: those of resources that come from claims are counted by node.
-func (c *class) scoredAs(items []*candidate) func(i int) (likeness, bool) {
+// scoredAs returns by what candidates have the same raw scores: a number for each look, and for each look with some of the pod's images. None has the scores of others
+// where these go by more than looks. Of a pod whose filters do, the scores are not known to go by looks only: those of resources that come from claims are counted by
+// node.
+func (c *class) scoredAs(items []*candidate) func(i int) (number int, compared bool) {
 	planner := c.attempt.planner
 	looks := planner.looksTo(c.pod, c.nodes)
 	if looks == nil || !planner.FiltersByLook(c.state.GetSkipFilterPlugins()) || !planner.ScoresByLook(c.state.GetSkipScorePlugins()) {
-		return func(int) (likeness, bool) { return likeness{}, false }
+		return func(int) (int, bool) { return unlike, false }
+	}
+	type likeness struct {
+		look   int
+		images string
 	}
 	names := imageNames(c.pod)
-	return func(i int) (likeness, bool) {
+	withImages := map[likeness]int{}
+	return func(i int) (int, bool) {
 		e := items[i]
 		number, images := looks.of(e.node, e.info)
-		l := likeness{look: number}
-		if images {
-			l.images = imagesOn(e.info, names)
+		if number == unlike || !images {
+			return number, number != unlike
 		}
-		return l, number != unlike
+		l := likeness{look: number, images: imagesOn(e.info, names)}
+		if l.images == "" {
+			return number, true
+		}
+		// Numbers of looks are not negative.
+		other, known := withImages[l]
+		if !known {
+			other = unlike - 1 - len(withImages)
+			withImages[l] = other
+		}
+		return other, true
 	}
 }
+
+// uncounted is the number of marks that have not been counted yet.
+const uncounted = -1
 
 // normalize turns the raw scores of all candidates into totals.
 func (s *scorer) normalize(ctx context.Context, c *class) error {
@@ -155,33 +168,36 @@ func (s *scorer) normalize(ctx context.Context, c *class) error {
 	}
 	items := c.heap.Items()
 	// Those that share their raw scores share what becomes of them.
-	reps, of := asked(len(items), func(i int) (*fwk.PluginScore, bool) {
-		if len(items[i].raw) == 0 {
-			return nil, false
+	for _, e := range items {
+		e.number = uncounted
+	}
+	var scores []fwk.NodePluginScores
+	var all []*marks
+	for _, e := range items {
+		if e.number == uncounted {
+			e.number, all = len(all), append(all, e.marks)
+			scores = append(scores, fwk.NodePluginScores{Name: e.info.Node().Name, RawScores: e.raw})
 		}
-		return &items[i].raw[0], true
-	})
-	scores := make([]fwk.NodePluginScores, len(reps))
-	for k, i := range reps {
-		scores[k] = fwk.NodePluginScores{Name: items[i].info.Node().Name, RawScores: items[i].raw}
 	}
 	if status := c.attempt.planner.Framework.NormalizeScores(ctx, c.state, c.pod, scores); !status.IsSuccess() {
 		return c.scoreError(status)
 	}
-	parts := make([][]int64, len(reps))
-	for k := range reps {
-		parts[k] = make([]int64, len(scores[k].Scores))
+	for k, m := range all {
+		m.parts = make([]int64, len(scores[k].Scores))
 		for j, part := range scores[k].Scores {
-			parts[k][j] = part.Score
+			m.parts[j] = part.Score
 		}
 	}
-	for i, e := range items {
-		e.parts, e.total = parts[of[i]], scores[of[i]].TotalScore
+	for _, e := range items {
+		e.total = scores[e.number].TotalScore
 	}
 	c.heap.Init()
 	s.ranges, s.stale = make([]span, len(s.weight)), false
-	for _, e := range c.heap.Items() {
-		for i := range s.ranges {
+	for i, weight := range s.weight {
+		if weight != 0 {
+			continue
+		}
+		for _, e := range items {
 			s.ranges[i].add(e.raw[i].Score)
 		}
 	}
@@ -196,8 +212,8 @@ func (s *scorer) update(ctx context.Context, c *class, e *candidate) error {
 		return c.scoreError(status)
 	}
 	before := e.raw
-	// Others may have the same parts.
-	e.raw, e.parts = raw, slices.Clone(e.parts)
+	// Others may have the same marks.
+	e.marks = &marks{raw: raw, parts: slices.Clone(e.parts)}
 	total := int64(0)
 	for i := range raw {
 		switch {
@@ -220,7 +236,7 @@ func (s *scorer) first(ctx context.Context, c *class, e *candidate) error {
 	if !status.IsSuccess() {
 		return c.scoreError(status)
 	}
-	e.raw, e.parts, e.total = raw, make([]int64, len(raw)), 0
+	e.marks, e.total = &marks{raw: raw, parts: make([]int64, len(raw))}, 0
 	for i := range raw {
 		e.parts[i] = s.weight[i] * raw[i].Score
 		e.total += e.parts[i]
@@ -256,6 +272,29 @@ func (s *scorer) probe(ctx context.Context, c *class) error {
 		return nil
 	}
 	s.probed = true
+	known := &c.attempt.planner.weights
+	byLook := c.attempt.planner.ScoresByLook(s.skipped)
+	if byLook && known.of != nil && known.skipped.Equal(s.skipped) {
+		s.weight = known.of
+		return nil
+	}
+	if err := s.weigh(ctx, c); err != nil {
+		return err
+	}
+	if byLook {
+		*known = weights{skipped: s.skipped, of: s.weight}
+	}
+	return nil
+}
+
+// weights are those of the plugins that normalise, or do not, whatever the pod, without those that are skipped.
+type weights struct {
+	skipped sets.Set[string]
+	of      []int64
+}
+
+// weigh finds the weights by made-up scores.
+func (s *scorer) weigh(ctx context.Context, c *class) error {
 	plugins := c.heap.Top().raw
 	s.weight = make([]int64, len(plugins))
 	linear := make([]bool, len(plugins))

@@ -5,7 +5,10 @@
 // logarithmic time.
 package heap
 
-import stdheap "container/heap"
+import (
+	stdheap "container/heap"
+	"slices"
+)
 
 // Element is what a heap holds. Position points to where the heap keeps the element's place; it must be -1 at first.
 type Element interface {
@@ -33,6 +36,9 @@ func (h *Heap[T]) Has(item T) bool {
 	i := *item.Position()
 	return i >= 0 && i < len(h.h.items) && h.h.items[i] == item
 }
+
+// Grow makes room for so many elements more.
+func (h *Heap[T]) Grow(n int) { h.h.items = slices.Grow(h.h.items, n) }
 
 // Put adds an element, or restores the order after an element that is in the heap has changed.
 func (h *Heap[T]) Put(item T) {
