@@ -269,16 +269,17 @@ func (a *API) store(at place, o scenario.Object, another bool) error {
 	}
 	a.created++
 	if another && o.GetUID() != "" {
-		copied.SetUID(a.follows(o.GetUID()))
+		copied.SetUID(inPlaceOf(o.GetUID(), a.created))
 	}
 	a.introduce(at.in.kind, copied)
 	return nil
 }
 
-// follows is a new UID that compares to others as the given one does: of jobs that were created in the same second, the smaller UID goes first.
-func (a *API) follows(uid types.UID) types.UID {
+// inPlaceOf is a new UID that compares to others as the given one does: of jobs that were created in the same second, the smaller UID goes first. The number is what
+// tells it from those before.
+func inPlaceOf(uid types.UID, number uint64) types.UID {
 	first, _, _ := strings.Cut(string(uid), "!")
-	return types.UID(fmt.Sprintf("%s!%012x", first, a.created))
+	return types.UID(fmt.Sprintf("%s!%012x", first, number))
 }
 
 // placesOf are where objects are stored.
