@@ -80,9 +80,10 @@ type candidates struct {
 	filled sets.Set[int]
 }
 
+// newCandidates are none of so many nodes yet. The scan begins at any number; there may have been more nodes when it was found.
 func newCandidates(nodes, start int) candidates {
 	return candidates{
-		nodes: nodes, start: start, heap: bestFirst(), deferred: map[int]*candidate{}, unreservable: map[int]bool{},
+		nodes: nodes, start: start % max(1, nodes), heap: bestFirst(), deferred: map[int]*candidate{}, unreservable: map[int]bool{},
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 type fixture struct {
 	planner  *gang.Planner
 	state    *model.State
+	nodes    []*corev1.Node
 	snapshot *cache.Snapshot
 	// nominated are the pods that the scheduler's queue has as nominated to nodes.
 	nominated *nominations
@@ -96,7 +97,7 @@ func newFixtureAdding(tb testing.TB, added *corev1.NodeAffinity, shapes nodeShap
 	p.SampleSize = placing.UpstreamSample
 	p.ReservationCanFail = func(*corev1.Pod) bool { return false }
 	p.Ours = func(pod types.UID) bool { return state.Task(pod) != nil }
-	return &fixture{state: state, planner: p, snapshot: snapshot, nominated: nominated}
+	return &fixture{state: state, planner: p, nodes: nodes, snapshot: snapshot, nominated: nominated}
 }
 
 func byPriority(a, b *model.Task) int { return int(b.Priority) - int(a.Priority) }

@@ -32,7 +32,7 @@ func (crowding) NormalizeScore(_ context.Context, _ fwk.CycleState, pod *corev1.
 		return nil
 	}
 	for i := range scores {
-		scores[i].Score = fwk.MaxNodeScore * scores[i].Score / most
+		scores[i].Score = fwk.MaxScore * scores[i].Score / most
 	}
 	return nil
 }
