@@ -5,10 +5,12 @@ package gang_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -57,6 +59,26 @@ func TestWhoNormalisesIsAskedForEachClass(t *testing.T) {
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("with relative scores: %t, the placements differ (-straightforward +plan):\n%s", relative, diff)
+		}
+	}
+}
+
+// TestScoresThatPodsDoNotChange: a small pod does not change the rounded score of its node, several do. What becomes of one node says nothing of those that were like it.
+func TestScoresThatPodsDoNotChange(t *testing.T) {
+	t.Parallel()
+	for _, cpu := range []string{"100m", "300m", "700m", "1"} {
+		w := newFixture(t, nodeShapes{{count: 4, cpu: "64", memory: "256Gi"}}, nil)
+		g := gangOf("a", 40, 40, cpu, func(i int, p *corev1.Pod) { p.UID = types.UID(fmt.Sprintf("%03d", i)) })
+		want, err := straightforward(t.Context(), w, g.pods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, p := range w.plan(t, w.job(g)).Placements {
+			got[p.Task.Pod.Name] = p.Node
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("pods of %s: the placements differ (-straightforward +plan):\n%s", cpu, diff)
 		}
 	}
 }
