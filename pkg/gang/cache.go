@@ -30,8 +30,6 @@ type classCache struct {
 	shapes map[model.Class]*class
 	// nodes is the number of nodes the candidates were chosen from.
 	nodes int
-	// infos is room for the nodes of one class, used again.
-	infos []fwk.NodeInfo
 }
 
 // keep remembers the classes of a plan that held.
@@ -64,7 +62,7 @@ func (c *class) adopt(ctx context.Context) error {
 		return nil
 	}
 	delete(m.shapes, shape)
-	infos := slices.Grow(m.infos[:0], old.heap.Len())
+	infos := slices.Grow(a.planner.lists.infos[:0], old.heap.Len())
 	for _, e := range old.heap.Items() {
 		info := a.overlay.at(e.node)
 		if info != e.info && info.Node().Name != e.info.Node().Name {
@@ -72,7 +70,7 @@ func (c *class) adopt(ctx context.Context) error {
 		}
 		infos = append(infos, info)
 	}
-	m.infos = infos
+	a.planner.lists.infos = infos
 	if alike, err := c.scoresLike(ctx, &old.plugins, infos); !alike || err != nil {
 		return err
 	}

@@ -86,15 +86,16 @@ type memory struct {
 	leftovers leftovers
 	// infos are the parsed pods of the tasks for which room is kept.
 	infos map[types.UID]fwk.PodInfo
-	// weights are those of the plugins by which the last class was scored, as far as they hold for others.
+	// weights are those by which the last class was scored, if they hold for other classes.
 	weights weights
 	lists   lists
 }
 
-// lists is room for what is needed while some nodes are filtered, used again.
+// lists is room that is used again: for what is needed while some nodes are filtered, and for the candidates of one class.
 type lists struct {
 	nodes, fitting, kept []int
 	verdicts             []verdict
+	infos                []fwk.NodeInfo
 }
 
 // Anew returns a planner of the same profile that has planned nothing yet.

@@ -65,11 +65,11 @@ func (c *class) servedBy(ctx context.Context) (*class, error) {
 	if other == nil || other.kind.part != c.kind.part || !other.servesOthers() || other.heap.Len() == 0 || !c.seesLike(&other.plugins) {
 		return nil, nil
 	}
-	infos := slices.Grow(c.attempt.planner.cache.infos[:0], other.heap.Len())
+	infos := slices.Grow(c.attempt.planner.lists.infos[:0], other.heap.Len())
 	for _, e := range other.heap.Items() {
 		infos = append(infos, c.attempt.overlay.at(e.node))
 	}
-	c.attempt.planner.cache.infos = infos
+	c.attempt.planner.lists.infos = infos
 	if alike, err := c.scoresLike(ctx, &other.plugins, infos); !alike || err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ type namespace struct {
 	inLine, underway, late int
 }
 
-// Seat is what a request needs to be under way, as the concurrency of an API server is counted. The request waits for it, has it, or has ended.
+// Seat is what a request needs to be under way. API servers count their concurrency in seats, too. The request waits for it, has it, or has ended.
 type Seat struct {
 	limiter   *Limiter
 	namespace *namespace

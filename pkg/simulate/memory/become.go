@@ -275,8 +275,8 @@ func (a *API) store(at place, o scenario.Object, another bool) error {
 	return nil
 }
 
-// inPlaceOf is a new UID that compares to others as the given one does: of jobs that were created in the same second, the smaller UID goes first. The number is what
-// tells it from those before.
+// inPlaceOf is a new UID that compares to others as the given one does. The number tells it from those before. Of jobs that were created in the same second, the one
+// with the smaller UID goes first.
 func inPlaceOf(uid types.UID, number uint64) types.UID {
 	first, _, _ := strings.Cut(string(uid), "!")
 	return types.UID(fmt.Sprintf("%s!%012x", first, number))

@@ -25,7 +25,7 @@ func TestASeriesTakesBackWhatOthersWrote(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	runs, waits := pod("runs").Node("n").Obj(), pod("waits").Obj()
+	runs, waits := pod("runs").Node("n").Obj(), pod("waits").UID("b").Obj()
 	series := memory.NewSeries(api)
 	begin := []scenario.Object{node, runs, waits}
 	told := 0
@@ -46,6 +46,14 @@ func TestASeriesTakesBackWhatOthersWrote(t *testing.T) {
 	if again := stored("waits"); again.Spec.NodeName != "" || again.UID == first.UID {
 		t.Errorf("the pod that was bound is on node %q and has the UID %s", again.Spec.NodeName, again.UID)
 	}
+	last := first.UID
+	for range 3 {
+		become(begin...)
+		if now := stored("waits").UID; now == last || now <= "a" || now <= "a-c" || now >= "b-c" || now >= "c" {
+			t.Errorf("after %s the pod that waits has the UID %s, want another one that compares to others as the first did", last, now)
+		}
+		last = stored("waits").UID
+	}
 	before := stored("runs").ResourceVersion
 	become(begin...)
 	if after := stored("runs").ResourceVersion; after != before {
@@ -54,8 +62,8 @@ func TestASeriesTakesBackWhatOthersWrote(t *testing.T) {
 	if nodes := api.Objects(corev1.SchemeGroupVersion.WithResource("nodes")); len(nodes) != 1 {
 		t.Errorf("there are %d nodes, want the one of the beginning", len(nodes))
 	}
-	if told != 2 {
-		t.Errorf("clients were told %d times of what is gone, want 2", told)
+	if told != 5 {
+		t.Errorf("clients were told %d times of what is gone, want 5", told)
 	}
 }
 
