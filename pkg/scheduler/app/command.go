@@ -194,12 +194,13 @@ func switchable(sched *scheduler.Scheduler) map[string]*reload.ReloadableFramewo
 	return switches
 }
 
-// Adapt fits a scheduler that does not run yet to the core of its plugins. Without a batch profile there is nothing to fit.
-func Adapt(c *core.Core, sched *scheduler.Scheduler) {
+// Adapt fits a scheduler that does not run yet to the core of its plugins. It returns what writes the status of pods that found no node. Without a
+// batch profile there is nothing to fit, and it returns nil.
+func Adapt(c *core.Core, sched *scheduler.Scheduler) *podstatus.Writer {
 	if c.Dispatcher == nil {
-		return
+		return nil
 	}
 	prequeue.Install(c, sched)
 	skiprecheck.Install(c, sched)
-	podstatus.Install(c.Clock(), sched)
+	return podstatus.Install(c.Clock(), sched)
 }

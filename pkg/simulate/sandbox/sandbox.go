@@ -31,6 +31,7 @@ import (
 	"github.com/caldera-scheduler/caldera/pkg/plugins/names"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/upstream/podstatus"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/memory/fakes"
 	"github.com/caldera-scheduler/caldera/pkg/simulate/scenario"
@@ -73,6 +74,7 @@ type Sandbox struct {
 	kube     informers.SharedInformerFactory
 	groups   volcanoinformers.SharedInformerFactory
 	sched    *scheduler.Scheduler
+	statuses *podstatus.Writer
 	flying   flying
 	landings *landings
 	// asking: the scheduling loop has finished with the pod before, and asks for the next.
@@ -152,7 +154,7 @@ func (s *Sandbox) build() error {
 			names.BatchQueue, names.Gang)
 	}
 	s.Core.Dispatcher.Hold()
-	app.Adapt(s.Core, s.sched)
+	s.statuses = app.Adapt(s.Core, s.sched)
 	for name, f := range s.sched.Profiles {
 		s.sched.Profiles[name] = oneByOne{f, s.landings}
 	}

@@ -113,6 +113,10 @@ func (s *Sandbox) working() string {
 		// Asked first, too: most often it is this, and the other questions cost more.
 		return scheduling
 	}
+	// What is written by now is asked for next.
+	if !s.statuses.Idle() {
+		return "the status of pods is being written"
+	}
 	if undelivered := s.receipts.undelivered(); undelivered != "" {
 		return undelivered
 	}

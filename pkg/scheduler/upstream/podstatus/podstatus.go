@@ -37,12 +37,13 @@ const writes = 4
 
 // Install changes a scheduler that does not run yet. Upstream has a way of its own behind the feature SchedulerAsyncAPICalls, which is off by
 // default and makes all requests of all namespaces from one queue; where it is on, nothing changes.
-func Install(clock clock.WithDelayedExecution, sched *scheduler.Scheduler) {
-	w := &writer{limiter: requests.NewLimiter(writes, clock, requests.Told{}), stop: sched.StopEverything, pending: map[types.UID]*change{}}
+func Install(clock clock.WithDelayedExecution, sched *scheduler.Scheduler) *Writer {
+	w := &Writer{limiter: requests.NewLimiter(writes, clock, requests.Told{}), stop: sched.StopEverything, pending: map[types.UID]*change{}}
 	fail := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		fail(ctx, writing{f, &request{w, f.ClientSet(), klog.FromContext(ctx)}}, info, status, nominating, start)
 	}
+	return w
 }
 
 // writing is a profile by which upstream handles a pod that found no node.
@@ -59,8 +60,8 @@ func (w writing) APICacher() fwk.APICacher {
 	return w.request
 }
 
-// writer writes the status of pods.
-type writer struct {
+// Writer writes the status of pods that found no node.
+type Writer struct {
 	limiter *requests.Limiter
 	// stop is closed when the scheduler ends.
 	stop <-chan struct{}
@@ -69,6 +70,13 @@ type writer struct {
 	mu sync.Mutex
 	// pending are the changes that wait, or that came while another one of the pod is being written.
 	pending map[types.UID]*change
+}
+
+// Idle reports whether everything is written.
+func (w *Writer) Idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending) == 0
 }
 
 // change is what is to be written on a pod.
@@ -84,7 +92,7 @@ type change struct {
 
 // request is a writer for one pod that found no node.
 type request struct {
-	*writer
+	*Writer
 	client kubernetes.Interface
 	logger klog.Logger
 }

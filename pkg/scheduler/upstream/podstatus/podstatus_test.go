@@ -33,6 +33,7 @@ type server struct {
 	*memory.Server
 	t      *testing.T
 	client kubernetes.Interface
+	writer *podstatus.Writer
 	writes atomic.Int32
 }
 
@@ -93,7 +94,7 @@ func play(t *testing.T, theirs fwk.APICacher, pods []*corev1.Pod, story func(s *
 				t.Error(err)
 			}
 		}
-		podstatus.Install(clock.RealClock{}, sched)
+		s.writer = podstatus.Install(clock.RealClock{}, sched)
 		story(s, func(f failure) {
 			t.Helper()
 			info, err := framework.NewPodInfo(f.pod)
@@ -134,12 +135,15 @@ func TestNobodyWaitsForWrites(t *testing.T) {
 		if status := now(slow); len(status.Conditions) != 1 || status.Conditions[0].Message != "first" || status.NominatedNodeName != "" {
 			t.Errorf("the pod has %+v after the first write", status)
 		}
+		if s.writer.Idle() {
+			t.Error("the writer is idle before the second write")
+		}
 		time.Sleep(takes)
 		if status := now(slow); len(status.Conditions) != 1 || status.Conditions[0].Message != "third" || status.NominatedNodeName != "node" {
 			t.Errorf("the pod has %+v after the second write, want what was said last", status)
 		}
-		if n := s.writes.Load(); n != 3 {
-			t.Errorf("%d writes, want 3", n)
+		if n := s.writes.Load(); n != 3 || !s.writer.Idle() {
+			t.Errorf("%d writes (idle: %t), want 3 and no more", n, s.writer.Idle())
 		}
 		slow.Status = *now(slow)
 		fails(failure{pod: slow, message: "third"})
