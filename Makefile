@@ -249,6 +249,10 @@ $(BIN)/%: FORCE
 	@echo 'building $@: minutes the first time, seconds later'
 	@$(BUILD) -o $@ ./cmd/$*
 
+.PHONY: site
+site: ## Make a site of the documentation in _output/site
+	@go run ./hack/site
+
 .PHONY: image
 image: ## Build the scheduler's image; IMAGE=name:tag names it
 	@docker info >/dev/null 2>&1 || { echo 'make image needs Docker: no docker command with a running daemon was found.' >&2; exit 1; }

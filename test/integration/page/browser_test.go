@@ -4,6 +4,7 @@
 package page_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -80,8 +82,27 @@ func newBrowser(t *testing.T, path, address string) *browser {
 	call(t, b, performance.Enable, performance.EnableParams{})
 	call(t, b, runtime.Enable, cdp.Empty{})
 	b.do(t, chromedp.Navigate(address))
+	return b
+}
+
+// newViews starts a Chromium that shows a view of the command's page.
+func newViews(t *testing.T, path, address string) *browser {
+	t.Helper()
+	b := newBrowser(t, path, address)
 	b.eventually(t, `document.querySelector("main")?.dataset.view ? "" : "no view is shown: " + document.body.textContent`)
 	return b
+}
+
+// chromium is where the browser is.
+func chromium(t *testing.T) string {
+	t.Helper()
+	return needed(t, "Chromium", cmp.Or(os.Getenv("CHROMIUM"), "chromium"), "chromium-browser", "google-chrome")
+}
+
+// prefers has the user prefer a colour scheme.
+func (b *browser) prefers(t *testing.T, scheme string) {
+	t.Helper()
+	call(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
 // see notes what has no place on the page: errors, and requests to anybody else.

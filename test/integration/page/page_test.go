@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -66,13 +65,13 @@ type scenes struct {
 
 func TestThePageShowsTheCluster(t *testing.T) {
 	t.Parallel()
-	chromium := needed(t, "Chromium", cmp.Or(os.Getenv("CHROMIUM"), "chromium"), "chromium-browser", "google-chrome")
+	browserPath := chromium(t)
 	source := axe(t)
 	s := newStage(t)
 	s.play(t)
 	s.rest(t)
 	binary := command(t)
-	sc := &scenes{stage: s, axe: source, browser: newBrowser(t, chromium, serve(t, binary, s.Kubeconfig))}
+	sc := &scenes{stage: s, axe: source, browser: newViews(t, browserPath, serve(t, binary, s.Kubeconfig))}
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T, *scenes)
@@ -103,7 +102,7 @@ func TestThePageShowsTheCluster(t *testing.T) {
 	}
 	t.Run("no scheduler leads", func(t *testing.T) { nobodyLeads(t, sc) })
 	t.Run("who may see one namespace sees it", func(t *testing.T) {
-		oneNamespaceIsSeen(t, &scenes{stage: s, axe: source, browser: newBrowser(t, chromium, serve(t, binary, s.viewer(t, "web")))})
+		oneNamespaceIsSeen(t, &scenes{stage: s, axe: source, browser: newViews(t, browserPath, serve(t, binary, s.viewer(t, "web")))})
 	})
 }
 
@@ -481,7 +480,7 @@ func refreshed(t *testing.T, s *scenes) {
 // colours are chosen by a button, else by the system's.
 func colours(t *testing.T, s *scenes) {
 	for _, system := range []string{"light", "dark"} {
-		call(t, s.browser, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: system}}})
+		s.prefers(t, system)
 		s.do(t, script(`localStorage.clear()`), chromedp.Reload())
 		s.shown(t, value[string](t, s.browser, `document.querySelector("main").dataset.view ?? "jobs"`))
 		if got := value[string](t, s.browser, `document.documentElement.dataset.theme`); got != system {
