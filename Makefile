@@ -76,7 +76,7 @@ test: verify test-unit test-integration test-release ## Run what CI runs: all ch
 .PHONY: test-unit
 test-unit: ## Run the tests next to the code, with the race detector
 	@# Three packages at a time: some wait while others build.
-	packages=$$($(call packages,not $$heavy,$(CODE))); $(RACE) -p 3 $$packages
+	packages=$$($(call packages,not $$heavy,$(CODE))); $(RACE) -p 3 -timeout 30m $$packages
 
 # The page of kubectl caldera ui is tested in a real browser. On one's own machine the test is skipped where there is none. CI has none at first, and to
 # skip it there would be to say that it has passed.

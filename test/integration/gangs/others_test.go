@@ -295,7 +295,7 @@ func TestNobodyWaitsForPodsWhoseBindingsAreRefused(t *testing.T) {
 		t.Fatal(problem)
 	}
 	allowBindings(t, e, denied)
-	env.Eventually(t, 30*time.Second, refused(pods))
+	env.Eventually(t, 2*time.Minute, refused(pods))
 }
 
 // TestNobodyWaitsForANamespaceWhoseBindingsAreNotAnswered: a webhook of one namespace answers nothing for half a minute, and 500 pods of it have
