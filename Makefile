@@ -24,15 +24,19 @@ RACE := CGO_ENABLED=1 go test -race -shuffle=on -vet=off -gcflags=all=-dwarf=fal
 
 # Clients refuse a server whose version they cannot read, so every binary reports the Kubernetes version of go.mod. The
 # date is fixed, so that it does not tell equal binaries apart.
-KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" && $$2 ~ /^v/ { print $$2; exit }' go.mod)
-KUBE_NUMBERS := $(subst ., ,$(KUBE_VERSION:v%=%))
-VERSION_VALUES := \
-	gitVersion=$(KUBE_VERSION) \
-	gitMajor=$(word 1,$(KUBE_NUMBERS)) \
-	gitMinor=$(word 2,$(KUBE_NUMBERS)) \
+# $(call kubernetes,FOLDER): the version of Kubernetes that a folder's go.mod names.
+kubernetes = $(shell awk '{ for (i = 1; i < NF; i++) if ($$i == "k8s.io/kubernetes" && $$(i + 1) ~ /^v/) { print $$(i + 1); exit } }' $(1)/go.mod)
+KUBE_VERSION := $(call kubernetes,.)
+# $(call version_flags,VERSION) has a binary report a version of Kubernetes.
+numbers = $(subst ., ,$(1:v%=%))
+version_values = \
+	gitVersion=$(1) \
+	gitMajor=$(word 1,$(numbers)) \
+	gitMinor=$(word 2,$(numbers)) \
 	gitTreeState=clean \
 	buildDate=2026-01-01T00:00:00Z
-VERSION_LDFLAGS := $(foreach v,$(VERSION_VALUES),-X k8s.io/component-base/version.$(v) -X k8s.io/client-go/pkg/version.$(v))
+version_flags = $(foreach v,$(version_values),-X k8s.io/component-base/version.$(v) -X k8s.io/client-go/pkg/version.$(v))
+VERSION_LDFLAGS := $(call version_flags,$(KUBE_VERSION))
 export VERSION_LDFLAGS
 BUILD := go build -ldflags '$(VERSION_LDFLAGS)'
 
@@ -134,6 +138,24 @@ test-ecosystem: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run frameworks' own
 	CALDERA_ECOSYSTEM=1 CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) $(RACE) -timeout 40m ./test/integration/frameworks
 	CALDERA_ECOSYSTEM=1 CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) \
 	$(RACE) -run TestJobsAreSuspendedByTheirOwners ./test/integration/binary
+
+# Those tests that need what older releases do not have are left out.
+SERVERS ?= $(notdir $(wildcard test/servers/*))
+.PHONY: test-servers
+test-servers: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera $(SERVERS:%=$(BIN)/control-plane-%) ## Test beside the control planes of older releases of Kubernetes; SERVERS="1.34 1.36" names them
+	for release in $(SERVERS); do \
+		echo "beside Kubernetes $$release"; \
+		CALDERA_CONTROL_PLANE=$(abspath $(BIN))/control-plane-$$release $(BINARIES) go test -count=1 -vet=off -p 1 -timeout 40m -skip '$(SINCE)' \
+			./test/integration/{binary,devices,evictions,gangs,nodes,queues,subgroups,tiers,whatif}; \
+	done
+
+# Kubernetes' own gangs.
+SINCE := /of_Kubernetes
+
+$(BIN)/control-plane-%: FORCE
+	@echo 'building $@: minutes the first time, seconds later'
+	@cd test/servers/$* && go mod tidy -diff && go build -ldflags '$(call version_flags,$(call kubernetes,test/servers/$*))' -o $(abspath $@)/ \
+		k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager
 
 .PHONY: soak
 soak: $(BIN)/localcluster $(BIN)/kube-scheduler ## Let queues evict from each other for half an hour and judge it; SOAK="--conf capacity --seed 2" sets flags

@@ -152,8 +152,15 @@ func (c *cluster) startServer(ctx context.Context, fail context.CancelCauseFunc)
 		Controllers:   c.plan.controllers,
 		FeatureGates:  c.plan.featureGates,
 		RuntimeConfig: c.plan.runtimeConfig,
+		Emulated:      c.plan.emulated,
+		Programs:      c.programs(),
 	}.Run)
 	return nil
+}
+
+// programs are those of another release that run instead, if any.
+func (c *cluster) programs() controlplane.Programs {
+	return controlplane.Programs{Dir: c.plan.controlPlane, Log: c.log}
 }
 
 // bootstrap waits for the API server, starts the controllers, creates the initial objects and starts the kubelets.
@@ -172,7 +179,7 @@ func (c *cluster) bootstrap(ctx, interrupt context.Context, fail context.CancelC
 	c.report("kube-apiserver is ready")
 	if c.plan.controllers {
 		c.workers = append(c.workers, launch("kube-controller-manager", fail,
-			controlplane.ControllerManager{Kubeconfig: c.dir.Kubeconfig(), Files: c.files}.Run))
+			controlplane.ControllerManager{Kubeconfig: c.dir.Kubeconfig(), Files: c.files, Programs: c.programs()}.Run))
 	}
 	if err := c.createObjects(ctx, interrupt, client, crdClient); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/caldera-scheduler/caldera/cmd/localcluster/controlplane"
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/datadir"
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/install"
 	"github.com/caldera-scheduler/caldera/cmd/localcluster/nodespec"
@@ -42,6 +43,8 @@ type upFlags struct {
 	controllers   bool
 	featureGates  []string
 	runtimeConfig []string
+	emulated      string
+	controlPlane  string
 	verbose       bool
 	output        string
 	exitWithStdin bool
@@ -71,6 +74,8 @@ func newUpCommand() *cobra.Command {
 	fs.BoolVar(&f.controllers, "controllers", true, "run kube-controller-manager's workload, volume and quota controllers")
 	fs.StringSliceVar(&f.featureGates, "feature-gates", nil, "Kubernetes feature gates, Name=true|false")
 	fs.StringSliceVar(&f.runtimeConfig, "runtime-config", nil, "API versions to switch, group/version=true|false")
+	fs.StringVar(&f.emulated, "emulated-version", "", "minor version of Kubernetes as which the control plane acts, for example 1.34")
+	fs.StringVar(&f.controlPlane, "control-plane", "", "folder with kube-apiserver and kube-controller-manager of another release of Kubernetes, which run instead")
 	fs.BoolVar(&f.verbose, "verbose", false, "copy the log to stderr")
 	fs.StringVar(&f.output, "output", "text", "what to print when ready: text or json (one line)")
 	fs.BoolVar(&f.exitWithStdin, "exit-with-stdin", false, "stop when stdin is closed, that is, when a parent process has gone")
@@ -78,7 +83,7 @@ func newUpCommand() *cobra.Command {
 }
 
 func (f *upFlags) run(ctx context.Context, stdout io.Writer, stdin io.Reader) (err error) {
-	plan, err := f.plan(time.Now())
+	plan, err := f.plan(ctx, time.Now())
 	if err != nil {
 		return err
 	}
@@ -121,11 +126,17 @@ type plan struct {
 	controllers   bool
 	featureGates  []string
 	runtimeConfig []string
+	emulated      string
+	controlPlane  string
 }
 
 // plan checks everything that can be checked before anything is started.
-func (f *upFlags) plan(now time.Time) (plan, error) {
+func (f *upFlags) plan(ctx context.Context, now time.Time) (plan, error) {
+	programs := controlplane.Programs{Dir: f.controlPlane}
 	version, err := kubernetesVersion()
+	if err == nil && programs.Given() {
+		version, err = programs.Version(ctx)
+	}
 	if err != nil {
 		return plan{}, err
 	}
@@ -146,7 +157,7 @@ func (f *upFlags) plan(now time.Time) (plan, error) {
 	return plan{
 		version: version, started: now, nodes: nodespec.Nodes(shapes, version, now), crds: crds,
 		port: f.port, kubelets: f.kubelets, controllers: f.controllers,
-		featureGates: f.featureGates, runtimeConfig: f.runtimeConfig,
+		featureGates: f.featureGates, runtimeConfig: f.runtimeConfig, emulated: f.emulated, controlPlane: f.controlPlane,
 	}, nil
 }
 

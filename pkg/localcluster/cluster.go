@@ -5,6 +5,7 @@ package localcluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,9 @@ const (
 	// tailBytes is how much of the child's stderr goes into an error.
 	tailBytes = 8 << 10
 )
+
+// ControlPlaneVariable is the environment variable that names the default of Options.ControlPlane.
+const ControlPlaneVariable = "CALDERA_CONTROL_PLANE"
 
 // Options mirror the flags of `localcluster up`; the zero value is a cluster without nodes.
 type Options struct {
@@ -53,6 +57,11 @@ type Options struct {
 	// FeatureGates and RuntimeConfig are those of the control plane.
 	FeatureGates  []string
 	RuntimeConfig []string
+	// EmulatedVersion is the minor version of Kubernetes as which the control plane acts, for example 1.34; by default its own.
+	EmulatedVersion string
+	// ControlPlane is a folder with kube-apiserver and kube-controller-manager of another release of Kubernetes, which run instead; by default that of the
+	// environment variable ControlPlaneVariable, if it names one.
+	ControlPlane string
 	// Progress receives what the child writes on stderr, if set.
 	Progress io.Writer
 }
@@ -77,6 +86,8 @@ func (o Options) args() []string {
 		{"--dir=", o.Dir},
 		{"--feature-gates=", strings.Join(o.FeatureGates, ",")},
 		{"--runtime-config=", strings.Join(o.RuntimeConfig, ",")},
+		{"--emulated-version=", o.EmulatedVersion},
+		{"--control-plane=", cmp.Or(o.ControlPlane, os.Getenv(ControlPlaneVariable))},
 	} {
 		if optional.value != "" {
 			args = append(args, optional.flag+optional.value)

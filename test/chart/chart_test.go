@@ -28,7 +28,7 @@ const (
 	chartDir  = "../../manifests/chart"
 	release   = "caldera"
 	namespace = "caldera-system"
-	oldest    = "v1.37.0"
+	oldest    = "v1.34.0"
 )
 
 // Each time that the chart is read Helm tells of its links.

@@ -17,8 +17,11 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/caldera-scheduler/caldera/pkg/version"
 )
 
 // TestDefaultsAreWhatKustomizeHas: the chart differs in labels of Helm's, in the namespace, which is there before a release is, and in how a change of the
@@ -137,33 +140,41 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestOlderClustersAreRefused: Kubernetes supports no scheduler that is newer than its API server.
+// TestOlderClustersAreRefused: the scheduler cannot act as their version.
 func TestOlderClustersAreRefused(t *testing.T) {
 	for version, refused := range map[string]bool{
-		"v1.36.9": true, "v1.37.0-alpha.1": false, "v1.37.0": false, "v1.37.2-eks-1": false, "v1.38.0": false,
+		"v1.33.9": true, "v1.34.0-alpha.1": false, "v1.34.0": false, "v1.36.2-eks-1": false, "v1.37.1": false, "v1.38.0": false,
 	} {
 		_, err := template(load(t), nil, cluster{version: version})
 		if !refused && err != nil {
 			t.Errorf("%s: %v", version, err)
 		}
-		if refused && (err == nil || !strings.Contains(err.Error(), "kubeVersion: >=1.37.0-0 which is incompatible with Kubernetes "+version)) {
+		if refused && (err == nil || !strings.Contains(err.Error(), "kubeVersion: >=1.34.0-0 which is incompatible with Kubernetes "+version)) {
 			t.Errorf("%s: got %v, want that it is too old", version, err)
 		}
 	}
 }
 
-// TestTheChartAsksForTheKubernetesOfTheScheduler: who bumps one has to bump the other.
-func TestTheChartAsksForTheKubernetesOfTheScheduler(t *testing.T) {
+// TestTheChartAsksForWhatTheSchedulerServes: who bumps Kubernetes has to bump the chart's.
+func TestTheChartAsksForWhatTheSchedulerServes(t *testing.T) {
 	data, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}
-	linked := regexp.MustCompile(`\tk8s\.io/kubernetes v(\d+\.\d+)\.\d+\n`).FindSubmatch(data)
+	linked := regexp.MustCompile(`\tk8s\.io/kubernetes (v\d+\.\d+\.\d+)\n`).FindSubmatch(data)
 	if linked == nil {
 		t.Fatal("go.mod requires no k8s.io/kubernetes")
 	}
-	if got, want := load(t).Metadata.KubeVersion, ">="+string(linked[1])+".0-0"; got != want {
-		t.Errorf("the chart's kubeVersion is %q, want %q", got, want)
+	asked := regexp.MustCompile(`^>=(\d+\.\d+)\.0-0$`).FindStringSubmatch(load(t).Metadata.KubeVersion)
+	if asked == nil {
+		t.Fatalf("the chart's kubeVersion is %q, want >=major.minor.0-0", load(t).Metadata.KubeVersion)
+	}
+	ours, floor := utilversion.MustParseGeneric(string(linked[1])), utilversion.MustParseGeneric(asked[1])
+	if _, err := version.Beside(ours, floor); err != nil {
+		t.Errorf("the chart takes more than the scheduler: %v", err)
+	}
+	if _, err := version.Beside(ours, floor.SubtractMinor(1)); err == nil {
+		t.Errorf("the scheduler takes more than the chart, which asks for %s", asked[0])
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/manifests"
+	"github.com/caldera-scheduler/caldera/pkg/version"
 )
 
 // State says what a finding means for the switch.
@@ -60,21 +61,23 @@ func (c *cluster) findings(ctx context.Context) []Finding {
 	return all
 }
 
-// apiServer compares the API server with the Kubernetes that the scheduler is made of. A scheduler may be one minor version older than its API server,
-// and must not be newer (https://kubernetes.io/releases/version-skew-policy).
+// apiServer compares the API server with the Kubernetes that the scheduler is made of. Beside an older one the scheduler acts as that, if it can. Kubernetes
+// supports no scheduler that is more than one minor version older than its API server (https://kubernetes.io/releases/version-skew-policy).
 func (c *cluster) apiServer() []Finding {
 	f := Finding{State: OK, What: "Kubernetes", Found: fmt.Sprintf("the API server is %s, Caldera is made of Kubernetes %s", c.server.GitVersion, kubernetes.DefaultKubeBinaryVersion)}
-	server, err := utilversion.ParseGeneric(c.server.GitVersion)
+	server, err := version.OfServer(c.server)
 	if err != nil {
 		f.State, f.Found = Unknown, err.Error()
 		return []Finding{f}
 	}
 	ours := utilversion.MustParseGeneric(kubernetes.DefaultKubeBinaryVersion)
-	switch newer := int(server.Minor()) - int(ours.Minor()); {
-	case server.Major() < ours.Major(), newer < 0:
-		f.State, f.Do = Stops, "a scheduler must not be newer than its API server: upgrade the cluster first"
-	case newer > 1:
+	switch acts, err := version.Beside(ours, server); {
+	case err != nil:
+		f.State, f.Do = Stops, err.Error()
+	case server.GreaterThan(ours.AddMinor(1)):
 		f.State, f.Do = Stops, "a scheduler may be one minor version older than its API server, not more: take a newer Caldera"
+	case acts.LessThan(ours):
+		f.Found += fmt.Sprintf("; it acts as %s", acts)
 	}
 	return []Finding{f}
 }

@@ -21,7 +21,8 @@ import (
 func TestVersionsAreHeldAgainstTheSkewPolicy(t *testing.T) {
 	t.Parallel()
 	for server, want := range map[string]State{
-		"v1.36.9": Stops, "v1.37.0": OK, "v1.37.1-eks-5e0fdde": OK, "v1.38.2+k3s1": OK, "v1.39.0": Stops, "v2.37.0": OK, "v0.99.0": Stops, "devel": Unknown,
+		"v1.33.9": Stops, "v1.34.0": OK, "v1.36.9-gke.100": OK, "v1.37.0": OK, "v1.37.1-eks-5e0fdde": OK, "v1.38.2+k3s1": OK, "v1.39.0": Stops, "v2.37.0": Stops,
+		"v0.99.0": Stops, "devel": Unknown,
 	} {
 		c := cluster{server: &version.Info{GitVersion: server}}
 		if got := c.apiServer()[0]; got.State != want {

@@ -28,6 +28,10 @@ type APIServer struct {
 	Controllers bool
 	// FeatureGates and RuntimeConfig are passed on: Name=true and group/version=true.
 	FeatureGates, RuntimeConfig []string
+	// Emulated is the minor version as which it acts, for example 1.34; empty: its own.
+	Emulated string
+	// Programs has the kube-apiserver that runs.
+	Programs Programs
 }
 
 func (s APIServer) flags() []string {
@@ -69,6 +73,9 @@ func (s APIServer) flags() []string {
 		"--etcd-count-metric-poll-period=0",
 		"--etcd-db-metric-poll-interval=0",
 	}
+	if s.Emulated != "" {
+		flags = append(flags, "--emulated-version="+s.Emulated)
+	}
 	if len(s.FeatureGates) > 0 {
 		flags = append(flags, "--feature-gates="+strings.Join(s.FeatureGates, ","))
 	}
@@ -95,6 +102,13 @@ func (s APIServer) disabledAdmission() []string {
 
 // Run serves until ctx ends. The listener is open before Run starts: requests wait rather than fail.
 func (s APIServer) Run(ctx context.Context) error {
+	if s.Programs.Given() {
+		port, err := release(s.Listener)
+		if err != nil {
+			return err
+		}
+		return s.Programs.run(ctx, "kube-apiserver", append(s.flags(), "--secure-port="+port))
+	}
 	opts := options.NewServerRunOptions()
 	fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
 	for _, named := range opts.Flags().FlagSets {

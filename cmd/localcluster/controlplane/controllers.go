@@ -49,9 +49,11 @@ var controllers = []string{
 type ControllerManager struct {
 	Kubeconfig string
 	Files      pki.Files
+	// Programs has the kube-controller-manager that runs.
+	Programs Programs
 }
 
-func (m ControllerManager) flags() []string {
+func (m ControllerManager) flags(controllers []string) []string {
 	return []string{
 		"--kubeconfig=" + m.Kubeconfig,
 		"--controllers=" + strings.Join(controllers, ","),
@@ -73,6 +75,13 @@ func (m ControllerManager) flags() []string {
 
 // Run runs the controllers until ctx ends. kube-apiserver must be serving, and its feature gates be set.
 func (m ControllerManager) Run(ctx context.Context) error {
+	if m.Programs.Given() {
+		known, err := m.Programs.known(ctx, controllers)
+		if err != nil {
+			return err
+		}
+		return m.Programs.run(ctx, "kube-controller-manager", m.flags(known))
+	}
 	opts, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
 		return fmt.Errorf("configuring kube-controller-manager: %w", err)
@@ -82,7 +91,7 @@ func (m ControllerManager) Run(ctx context.Context) error {
 	for _, named := range opts.Flags(known, disabled, aliases).FlagSets {
 		fs.AddFlagSet(named)
 	}
-	if err := fs.Parse(m.flags()); err != nil {
+	if err := fs.Parse(m.flags(controllers)); err != nil {
 		return fmt.Errorf("configuring kube-controller-manager: %w", err)
 	}
 	// The component registry is left as kube-apiserver set it: the gates are the same, process-wide.

@@ -5,6 +5,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +42,7 @@ type flags struct {
 	volcanoFile string
 	latencies   bool
 	views       viewFlags
+	skew        skew
 }
 
 // New returns the command of the scheduler, with plugins and policies from outside of this module. It differs from upstream's in one default: pods that wait in Permit are
@@ -109,28 +111,38 @@ func takeVolcano(opts *options.Options, file string, policies []string) (conf *v
 	return conf, done, err
 }
 
-// run is upstream's runCommand with our plugins.
-func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Extensions) error {
+// begin sets up what the process has one of: logging and feature gates.
+func begin(cmd *cobra.Command, opts *options.Options, f *flags) (gate featuregate.FeatureGate, err error) {
 	verflag.PrintAndExitIfRequested()
 	if err := f.views.validate(); err != nil {
-		return err
+		return nil, err
 	}
-	gate := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
+	gate = opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
-		return fmt.Errorf("setting up logging: %w", err)
+		return nil, fmt.Errorf("setting up logging: %w", err)
 	}
 	cliflag.PrintFlags(cmd.Flags())
-	if err := refuseWorkloads(gate); err != nil {
+	// Not before, as it may have something to log, and what is logged depends on gates, too.
+	if err := f.skew.find(cmd.Context(), cmd.Flags(), opts); err != nil {
+		return nil, err
+	}
+	return gate, refuseWorkloads(gate)
+}
+
+// run is upstream's runCommand with our plugins.
+func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Extensions) error {
+	gate, err := begin(cmd, opts, f)
+	if err != nil {
 		return err
 	}
-
 	conf, done, err := takeVolcano(opts, f.volcanoFile, slices.Sorted(maps.Keys(outside.Policies)))
 	if err != nil {
 		return err
 	}
 	defer done()
 	tuneGC()
-	ctx := server.SetupSignalContext()
+	ctx, end := context.WithCancelCause(server.SetupSignalContext())
+	defer end(nil)
 	tenure := newTenure()
 	shared := core.New(core.Options{Policies: outside.Policies, Leads: tenure.holds, Binds: tenure.requests})
 	factories, err := outside.All(shared)
@@ -168,6 +180,7 @@ func run(cmd *cobra.Command, opts *options.Options, f *flags, outside plugins.Ex
 		mutable.AddMetrics()
 	}
 	opts.ComponentGlobalsRegistry.AddMetrics()
+	f.skew.watch(ctx, end)
 	return app.Run(ctx, cc, sched)
 }
 

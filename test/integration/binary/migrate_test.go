@@ -77,7 +77,7 @@ tiers:
 	if err != nil {
 		t.Errorf("nothing stops the cluster, and it is said: %v", err)
 	}
-	want(found, "Kubernetes", migrate.OK, "v1.37")
+	want(found, "Kubernetes", migrate.OK, "the API server is v1.")
 	want(found, "definitions", migrate.ToDo, "kustomization.yaml")
 	want(found, "Deployment volcano-system/volcano-controllers", migrate.OK, "which stays")
 	want(found, "Deployment volcano-system/volcano-scheduler", migrate.ToDo, "scale it to 0")

@@ -8,6 +8,7 @@ package env
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -24,6 +26,7 @@ import (
 	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 
 	"github.com/caldera-scheduler/caldera/pkg/localcluster"
+	"github.com/caldera-scheduler/caldera/pkg/scheduler/app"
 	"github.com/caldera-scheduler/caldera/pkg/scheduler/core"
 )
 
@@ -70,8 +73,29 @@ func New(t *testing.T, o localcluster.Options, observers ...func(before, after *
 	if e.Volcano, err = volcanoclient.NewForConfig(cluster.RESTConfig()); err != nil {
 		t.Fatal(err)
 	}
+	if o.EmulatedVersion == "" {
+		actAsItsServer(t, e.Kube)
+	}
 	e.watchPods(t)
 	return e
+}
+
+// acting: the feature gates of this process are those of the version as which schedulers act beside its API servers. All of these are of one version, but
+// for those that emulate another, which only the scheduler's binary serves.
+var acting sync.Once
+
+// actAsItsServer has this process act as the version of its API servers, as the scheduler's binary does.
+func actAsItsServer(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	acting.Do(func() {
+		version, err := app.ActsAs(client.Discovery())
+		if err == nil {
+			err = utilfeature.DefaultMutableFeatureGate.SetEmulationVersion(version)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func (e *Env) watchPods(t *testing.T) {
