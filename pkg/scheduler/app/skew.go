@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
@@ -30,9 +31,10 @@ const (
 	// firstAnswer is how long the start waits for the API server to say its version. Without an answer it goes on: the API server may take longer, and
 	// nothing is scheduled without it anyway.
 	firstAnswer = 15 * time.Second
-	// answerTimeout bounds one request, askAgain is the time between two.
+	// answerTimeout bounds one request. askAgain is the time between two of the start, askLater that between two after it.
 	answerTimeout = 5 * time.Second
 	askAgain      = time.Second
+	askLater      = 10 * time.Second
 )
 
 // skew is the difference between this scheduler's version and the API server's. Kubernetes supports no scheduler that is newer: it waits for ever for objects
@@ -87,7 +89,7 @@ func (s *skew) find(ctx context.Context, flags *pflag.FlagSet, opts *options.Opt
 		s.server, s.unknown = nil, err
 		return nil
 	}
-	if err := s.ask(ctx, firstAnswer); err != nil || s.acts == nil || s.acts.EqualTo(ours()) {
+	if err := s.ask(ctx, askAgain, firstAnswer); err != nil || s.acts == nil || s.acts.EqualTo(ours()) {
 		return err
 	}
 	err = flags.Set(emulatedFlag, s.acts.String())
@@ -101,18 +103,23 @@ func (s *skew) find(ctx context.Context, flags *pflag.FlagSet, opts *options.Opt
 }
 
 // ask asks until the server answers, or the time is over. An error says that it is too old.
-func (s *skew) ask(ctx context.Context, patience time.Duration) error {
-	err := wait.PollUntilContextTimeout(ctx, askAgain, patience, true, func(context.Context) (bool, error) {
+func (s *skew) ask(ctx context.Context, every, patience time.Duration) error {
+	err := wait.PollUntilContextTimeout(ctx, every, patience, true, func(context.Context) (bool, error) {
 		s.acts, s.unknown = ActsAs(s.server)
 		if tooOld := (errTooOld{}); errors.As(s.unknown, &tooOld) {
 			return false, tooOld
 		}
-		return s.unknown == nil, nil
+		return s.unknown == nil || s.refused(), nil
 	})
 	if wait.Interrupted(err) {
 		return nil
 	}
 	return err
+}
+
+// refused reports whether the server has answered that it does not tell its version to this user.
+func (s *skew) refused() bool {
+	return apierrors.IsForbidden(s.unknown) || apierrors.IsUnauthorized(s.unknown)
 }
 
 // watch says as what the scheduler acts. If that is not known yet it goes on asking, and ends the scheduler when it learns that it should act as another
@@ -126,12 +133,12 @@ func (s *skew) watch(ctx context.Context, end context.CancelCauseFunc) {
 		return
 	}
 	logger.Info("The API server has not said its version; going on as if it were this one", "version", kubernetes.DefaultKubeBinaryVersion, "err", s.unknown)
-	if s.server == nil {
+	if s.server == nil || s.refused() {
 		return
 	}
 	go func() {
-		for s.acts == nil && ctx.Err() == nil {
-			if err := s.ask(ctx, time.Hour); err != nil {
+		for s.acts == nil && !s.refused() && ctx.Err() == nil {
+			if err := s.ask(ctx, askLater, time.Hour); err != nil {
 				logger.Error(err, "The scheduler cannot run beside this API server")
 				end(err)
 				return

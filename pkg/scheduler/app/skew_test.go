@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	basecompatibility "k8s.io/component-base/compatibility"
@@ -28,12 +30,17 @@ import (
 type asked struct {
 	version string
 	from    time.Time
+	// refuses: it tells nobody.
+	refuses bool
 	times   int
 }
 
 // ServerVersion implements discovery.ServerVersionInterface.
 func (s *asked) ServerVersion() (*apimachineryversion.Info, error) {
 	s.times++
+	if s.refuses {
+		return nil, apierrors.NewForbidden(schema.GroupResource{}, "/version", errors.New("no"))
+	}
 	if time.Now().Before(s.from) {
 		return nil, errors.New("connection refused")
 	}
@@ -62,7 +69,7 @@ func TestTheServerIsAskedUntilItAnswers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tc.server.from = time.Now().Add(tc.after)
 				s := skew{server: &tc.server}
-				err := s.ask(t.Context(), firstAnswer)
+				err := s.ask(t.Context(), askAgain, firstAnswer)
 				if tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) || tc.err == "" && err != nil {
 					t.Errorf("got %v, want %q", err, tc.err)
 				}
@@ -85,9 +92,10 @@ func TestAServerThatAnswersLate(t *testing.T) {
 		ends   string
 		asked  int
 	}{
-		"ours":         {server: asked{version: minor(0)}, asked: 4},
-		"older":        {server: asked{version: minor(2)}, ends: "which was not known at the start: the scheduler has to start again", asked: 4},
-		"too old":      {server: asked{version: minor(4)}, ends: "upgrade the cluster first", asked: 4},
+		"ours":         {server: asked{version: minor(0)}, asked: 2},
+		"older":        {server: asked{version: minor(2)}, ends: "which was not known at the start: the scheduler has to start again", asked: 2},
+		"too old":      {server: asked{version: minor(4)}, ends: "upgrade the cluster first", asked: 2},
+		"never":        {server: asked{refuses: true}, asked: 1},
 		"it was given": {server: asked{version: minor(2)}, given: true},
 	} {
 		t.Run(name, func(t *testing.T) {
