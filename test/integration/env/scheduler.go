@@ -69,11 +69,6 @@ func (e *Env) StartSchedulerBy(t *testing.T, conf string) (stop func()) {
 	return e.startScheduler(t, c)
 }
 
-// OneBindAtATime makes the order of binds that of turns.
-func OneBindAtATime(c *schedulerconfig.KubeSchedulerConfiguration) {
-	arguments(c, func(args *config.GangArgs) { args.BindConcurrency = 1 })
-}
-
 // Queues changes what queues and jobs are decided by.
 func Queues(change func(*config.BatchQueueArgs)) func(*schedulerconfig.KubeSchedulerConfiguration) {
 	return func(c *schedulerconfig.KubeSchedulerConfiguration) { arguments(c, change) }

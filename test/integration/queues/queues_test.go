@@ -119,41 +119,48 @@ func TestSaturatedQueuesHoldTheClusterByTheirWeights(t *testing.T) {
 }
 
 // TestJobsOfAQueueAlternate checks that elastic jobs of one queue grow side by side by their dominant shares: after every
-// single bind no job is more than one pod ahead of another.
+// single pod no job is more than one ahead of another. Pods are counted as they get their nodes: binds are made beside each other.
 func TestJobsOfAQueueAlternate(t *testing.T) {
 	t.Parallel()
 	const cores = 12
 	names := []string{"a", "b", "c"}
+	e := env.New(t, localcluster.Options{Nodes: 3, Shapes: []string{"cpu=4,memory=64Gi"}})
+	var before []*corev1.Pod
+	for i := range 3 {
+		p := env.Pod(fmt.Sprint("before-", i), "4")
+		p.Spec.NodeName = fmt.Sprintf("node-%04d", i)
+		before = append(before, p)
+	}
+	e.CreatePods(t, before...)
+	e.StartSchedulerWith(t, "actions: \"allocate, backfill\"")
 	var mu sync.Mutex
 	held, total := map[string]int{}, 0
-	e := env.New(t, localcluster.Options{Nodes: 3, Shapes: []string{"cpu=4,memory=64Gi"}}, func(before, after *corev1.Pod) {
-		if holds(before) || !holds(after) {
+	e.Core.State.Observe(func(c model.Change) {
+		if !c.Own || c.Events&model.PodPlaced == 0 {
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		held[after.Labels[env.GroupLabel]]++
-		total++
+		for _, job := range c.Jobs {
+			held[job.Name]++
+			total++
+		}
 		if ahead := max(held["a"], held["b"], held["c"]) - min(held["a"], held["b"], held["c"]); ahead > 1 {
-			t.Errorf("after %d binds the jobs hold %v pods", total, held)
+			t.Errorf("after %d pods the jobs hold %v", total, held)
 		}
 	})
 	for _, name := range names {
 		e.Create(t, env.Gang{Name: name, Min: 1, Size: cores, CPU: "1"})
+		env.Eventually(t, time.Minute, e.Waits(t, name, model.NotEnoughResources))
 	}
-	e.StartSchedulerWith(t, "actions: \"allocate, backfill\"", env.OneBindAtATime)
-	env.Eventually(t, time.Minute, func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		if total < cores {
-			return fmt.Sprintf("%d of %d cores are used", total, cores)
-		}
-		return ""
-	})
+	e.DeletePods(t.Context(), t, before...)
 	for _, name := range names {
-		if bound, _ := e.Bound(t, name); bound != cores/len(names) {
-			t.Errorf("job %s holds %d pods in the end, want %d", name, bound, cores/len(names))
-		}
+		env.Eventually(t, time.Minute, e.AllBound(t, name, cores/len(names)))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if total != cores {
+		t.Errorf("%d pods were given nodes, want %d", total, cores)
 	}
 }
 
