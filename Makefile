@@ -139,7 +139,8 @@ test-ecosystem: $(BIN)/localcluster $(BIN)/kube-scheduler ## Run frameworks' own
 	CALDERA_ECOSYSTEM=1 CALDERA_LOCALCLUSTER=$(abspath $(BIN)/localcluster) CALDERA_KUBE_SCHEDULER=$(abspath $(BIN)/kube-scheduler) \
 	$(RACE) -run TestJobsAreSuspendedByTheirOwners ./test/integration/binary
 
-# Those tests that need what older releases do not have are left out.
+# What is left out beside older releases: Kubernetes' own gangs.
+SINCE := /of_Kubernetes
 SERVERS ?= $(notdir $(wildcard test/servers/*))
 .PHONY: test-servers
 test-servers: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera $(SERVERS:%=$(BIN)/control-plane-%) ## Test beside the control planes of older releases of Kubernetes; SERVERS="1.34 1.36" names them
@@ -148,9 +149,6 @@ test-servers: $(BIN)/localcluster $(BIN)/kube-scheduler $(BIN)/kubectl-caldera $
 		CALDERA_CONTROL_PLANE=$(abspath $(BIN))/control-plane-$$release $(BINARIES) go test -count=1 -vet=off -p 1 -timeout 40m -skip '$(SINCE)' \
 			./test/integration/{binary,devices,evictions,gangs,nodes,queues,subgroups,tiers,whatif}; \
 	done
-
-# Kubernetes' own gangs.
-SINCE := /of_Kubernetes
 
 $(BIN)/control-plane-%: FORCE
 	@echo 'building $@: minutes the first time, seconds later'

@@ -19,7 +19,7 @@ import (
 // markdown reads and writes as GitHub does. HTML within a page is left out: there are only comments.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
-// noAnchor is what the anchor of a heading has not.
+// noAnchor matches what GitHub leaves out of a heading's anchor.
 var noAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
 // anchors gives headings the anchors that GitHub gives them.
@@ -83,7 +83,7 @@ func anchorOf(h *ast.Heading) string {
 	return string(anchor)
 }
 
-// table is what the menu takes of a table: its title, and where the first cells of its rows lead to.
+// table is a part of the contents: its title, and the links in its first column.
 type table struct {
 	title string
 	links []string

@@ -162,7 +162,7 @@ func (s *site) fill(p *page) (err error) {
 var finish = strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>",
 	"<th></th>", "<td></td>")
 
-// sectionsOf is what the search has of a page: each heading, and what is below it.
+// sectionsOf splits a page at its headings, for the search.
 func sectionsOf(p *page) []found {
 	var all []found
 	for n := p.root.FirstChild(); n != nil; n = n.NextSibling() {
@@ -235,7 +235,7 @@ func (s *site) readMenu() error {
 	return nil
 }
 
-// view is what the layout shows.
+// view is a page with all that the layout needs.
 type view struct {
 	*page
 	Menu []section

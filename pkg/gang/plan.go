@@ -86,7 +86,7 @@ type memory struct {
 	leftovers leftovers
 	// infos are the parsed pods of the tasks for which room is kept.
 	infos map[types.UID]fwk.PodInfo
-	// weights are those by which the last class was scored, if they hold for other classes.
+	// weights are the plugins' weights for the last class, where they are the same for other classes.
 	weights weights
 	lists   lists
 }

@@ -73,7 +73,7 @@ type namespace struct {
 	inLine, underway, late int
 }
 
-// Seat is what a request needs to be under way. API servers count their concurrency in seats, too. The request waits for it, has it, or has ended.
+// Seat is a place among the requests that are under way. API servers count their concurrency in seats, too. A request waits for its seat, has it, or has ended.
 type Seat struct {
 	limiter   *Limiter
 	namespace *namespace

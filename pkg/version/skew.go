@@ -8,10 +8,16 @@ import (
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	kubernetes "k8s.io/component-base/version"
 )
 
 // behind is how many minor versions an API server may be behind the scheduler: those that components of Kubernetes can emulate (KEP-4330).
 const behind = 3
+
+// Kubernetes is the minor version of Kubernetes that this program is made of.
+func Kubernetes() *utilversion.Version {
+	return utilversion.MustParseGeneric(kubernetes.DefaultKubeBinaryVersion)
+}
 
 // OfServer is the minor version of an API server: the one that it emulates, if it does. An error says what it calls itself.
 func OfServer(info *apimachineryversion.Info) (*utilversion.Version, error) {

@@ -10,7 +10,6 @@ import (
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/util/compatibility"
-	kubernetes "k8s.io/component-base/version"
 
 	"github.com/caldera-scheduler/caldera/pkg/version"
 )
@@ -53,7 +52,7 @@ func TestAsWhichVersionASchedulerActs(t *testing.T) {
 
 // TestWhatUpstreamCanEmulate: as many versions as we say.
 func TestWhatUpstreamCanEmulate(t *testing.T) {
-	ours := utilversion.MustParseGeneric(kubernetes.DefaultKubeBinaryVersion)
+	ours := version.Kubernetes()
 	for minor, possible := range map[uint]bool{0: true, 3: true, 4: false} {
 		server := ours.SubtractMinor(minor)
 		effective := compatibility.DefaultBuildEffectiveVersion()

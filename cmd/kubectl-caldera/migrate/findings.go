@@ -15,8 +15,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilversion "k8s.io/apimachinery/pkg/util/version"
-	kubernetes "k8s.io/component-base/version"
 	"sigs.k8s.io/yaml"
 
 	"github.com/caldera-scheduler/caldera/manifests"
@@ -64,13 +62,13 @@ func (c *cluster) findings(ctx context.Context) []Finding {
 // apiServer compares the API server with the Kubernetes that the scheduler is made of. Beside an older one the scheduler acts as that, if it can. Kubernetes
 // supports no scheduler that is more than one minor version older than its API server (https://kubernetes.io/releases/version-skew-policy).
 func (c *cluster) apiServer() []Finding {
-	f := Finding{State: OK, What: "Kubernetes", Found: fmt.Sprintf("the API server is %s, Caldera is made of Kubernetes %s", c.server.GitVersion, kubernetes.DefaultKubeBinaryVersion)}
+	ours := version.Kubernetes()
+	f := Finding{State: OK, What: "Kubernetes", Found: fmt.Sprintf("the API server is %s, Caldera is made of Kubernetes %s", c.server.GitVersion, ours)}
 	server, err := version.OfServer(c.server)
 	if err != nil {
 		f.State, f.Found = Unknown, err.Error()
 		return []Finding{f}
 	}
-	ours := utilversion.MustParseGeneric(kubernetes.DefaultKubeBinaryVersion)
 	switch acts, err := version.Beside(ours, server); {
 	case err != nil:
 		f.State, f.Do = Stops, err.Error()

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	kubernetes "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"sigs.k8s.io/yaml"
@@ -50,11 +49,6 @@ type skew struct {
 	unknown error
 }
 
-// ours is the minor version of Kubernetes that this scheduler is made of.
-func ours() *utilversion.Version {
-	return utilversion.MustParseGeneric(kubernetes.DefaultKubeBinaryVersion)
-}
-
 // ActsAs asks an API server for its version, and returns the minor version as which a scheduler acts beside it.
 func ActsAs(server discovery.ServerVersionInterface) (*utilversion.Version, error) {
 	info, err := server.ServerVersion()
@@ -65,7 +59,7 @@ func ActsAs(server discovery.ServerVersionInterface) (*utilversion.Version, erro
 	if err != nil {
 		return nil, err
 	}
-	acts, err := version.Beside(ours(), v)
+	acts, err := version.Beside(version.Kubernetes(), v)
 	if err != nil {
 		return nil, errTooOld{err}
 	}
@@ -89,7 +83,7 @@ func (s *skew) find(ctx context.Context, flags *pflag.FlagSet, opts *options.Opt
 		s.server, s.unknown = nil, err
 		return nil
 	}
-	if err := s.ask(ctx, askAgain, firstAnswer); err != nil || s.acts == nil || s.acts.EqualTo(ours()) {
+	if err := s.ask(ctx, askAgain, firstAnswer); err != nil || s.acts == nil || s.acts.EqualTo(version.Kubernetes()) {
 		return err
 	}
 	err = flags.Set(emulatedFlag, s.acts.String())
@@ -126,13 +120,13 @@ func (s *skew) refused() bool {
 // version: whoever keeps it running starts it again, and then it will know.
 func (s *skew) watch(ctx context.Context, end context.CancelCauseFunc) {
 	logger := klog.FromContext(ctx)
-	if s.acts != nil && !s.acts.EqualTo(ours()) {
-		logger.Info("Acting as the Kubernetes of the API server, which is older", "version", s.acts, "binary", kubernetes.DefaultKubeBinaryVersion)
+	if s.acts != nil && !s.acts.EqualTo(version.Kubernetes()) {
+		logger.Info("Acting as the Kubernetes of the API server, which is older", "version", s.acts, "binary", version.Kubernetes())
 	}
 	if s.given || s.acts != nil {
 		return
 	}
-	logger.Info("The API server has not said its version; going on as if it were this one", "version", kubernetes.DefaultKubeBinaryVersion, "err", s.unknown)
+	logger.Info("The API server has not said its version; going on as if it were this one", "version", version.Kubernetes(), "err", s.unknown)
 	if s.server == nil || s.refused() {
 		return
 	}
@@ -144,7 +138,7 @@ func (s *skew) watch(ctx context.Context, end context.CancelCauseFunc) {
 				return
 			}
 		}
-		if s.acts != nil && !s.acts.EqualTo(ours()) {
+		if s.acts != nil && !s.acts.EqualTo(version.Kubernetes()) {
 			err := fmt.Errorf("the API server is Kubernetes %s, which was not known at the start: the scheduler has to start again, to act as that", s.acts)
 			logger.Error(err, "The scheduler ends")
 			end(err)

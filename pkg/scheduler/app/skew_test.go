@@ -24,6 +24,8 @@ import (
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/caldera-scheduler/caldera/pkg/version"
 )
 
 // asked answers with a version from some time on.
@@ -48,7 +50,9 @@ func (s *asked) ServerVersion() (*apimachineryversion.Info, error) {
 }
 
 // minor is a version of Kubernetes so many minor versions before ours.
-func minor(before uint) string { return "v" + ours().SubtractMinor(before).String() + ".3" }
+func minor(before uint) string {
+	return "v" + version.Kubernetes().SubtractMinor(before).String() + ".3"
+}
 
 func TestTheServerIsAskedUntilItAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -59,8 +63,8 @@ func TestTheServerIsAskedUntilItAnswers(t *testing.T) {
 		asked int
 		err   string
 	}{
-		"at once":      {server: asked{version: minor(1)}, acts: ours().SubtractMinor(1).String(), asked: 1},
-		"later":        {server: asked{version: minor(0)}, after: 2500 * time.Millisecond, acts: ours().String(), asked: 4},
+		"at once":      {server: asked{version: minor(1)}, acts: version.Kubernetes().SubtractMinor(1).String(), asked: 1},
+		"later":        {server: asked{version: minor(0)}, after: 2500 * time.Millisecond, acts: version.Kubernetes().String(), asked: 4},
 		"much later":   {server: asked{version: minor(1)}, after: time.Minute},
 		"too old":      {server: asked{version: minor(4)}, asked: 1, err: "upgrade the cluster first"},
 		"not readable": {server: asked{version: "main"}},
@@ -137,7 +141,7 @@ func TestASchedulerThatEndsAsksNoMore(t *testing.T) {
 
 // TestHowTheServerIsFound: as upstream finds it, by flags or by the configuration.
 func TestHowTheServerIsFound(t *testing.T) {
-	older := ours().SubtractMinor(1).String()
+	older := version.Kubernetes().SubtractMinor(1).String()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := fmt.Fprintf(w, `{"gitVersion": %q}`, "v"+older+".1"); err != nil {
 			t.Error(err)
