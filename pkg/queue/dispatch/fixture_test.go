@@ -57,6 +57,9 @@ type fixture struct {
 	parks map[model.ReasonKind]int
 	// turnsAbandoned counts the turns that were given up because nothing was heard of them.
 	turnsAbandoned int
+	// beforeNotified is called once, when the model has changed and the dispatcher is yet to be told; nil: nothing happens then. Only who changes the
+	// model uses it.
+	beforeNotified func()
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
 	hasty bool
 }
@@ -181,7 +184,13 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 		},
 		Clock: clock.RealClock{},
 	})
-	d.state.Observe(d.Notify)
+	d.state.Observe(func(c model.Change) {
+		if before := d.beforeNotified; before != nil {
+			d.beforeNotified = nil
+			before()
+		}
+		d.Notify(c)
+	})
 	d.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue})
 	d.addNode("node-0", "8")
 	return d

@@ -250,8 +250,15 @@ func (s *lots) leaveRoom(l *lot, until time.Time) {
 func (s *lots) missed(l *lot, t *turn, helps model.Event) bool {
 	if len(l.asks) == 0 {
 		s.rooms.follow(l)
-		return t.events&helps != 0 && l.lacks() == 0
+		enough := l.lacks() == 0
+		if happened := t.events&helps != 0; happened || !enough {
+			return happened && enough
+		}
+		s.rooms.ahead[l] = true
+		return false
 	}
+	// The plan was made with all that the first count may have had before it was told.
+	s.rooms.recounted(l)
 	s.countRoom()
 	if !l.indexed() && t.events&helps != 0 {
 		return true

@@ -53,6 +53,8 @@ type cycle struct {
 	entered bool
 	entry   Entry
 	node    string
+	// idle is how many cores nodes had left when it entered, by which a lead plans.
+	idle map[string]int
 }
 
 type machine struct {
@@ -71,6 +73,8 @@ type machine struct {
 	longest time.Duration
 	// lied: a plan was refused whatever room there was, as by a filter that takes a node only when it changes.
 	lied bool
+	// slow: the dispatcher is told of what others change after they have changed it.
+	slow bool
 	// hit: the step had an effect. Nodes are those that there are.
 	hit   bool
 	nodes map[string]bool
@@ -83,6 +87,8 @@ type machine struct {
 	active   []types.UID
 	gated    map[types.UID]string
 	busy     map[types.UID]bool
+	// news are what the dispatcher is yet to be told of.
+	news []model.Change
 }
 
 func machinePolicies() *policy.Set {
@@ -117,7 +123,7 @@ func newMachine() *machine {
 		},
 		Tell: func(Trouble) {},
 	})
-	m.state.Observe(m.d.Notify)
+	m.state.Observe(m.notify)
 	m.state.UpsertQueue(&model.Queue{Name: model.DefaultQueue})
 	for name := range machineNodes {
 		m.addNode(name)
@@ -129,6 +135,33 @@ func newMachine() *machine {
 		}
 	}
 	return m
+}
+
+// notify tells the dispatcher of a change, at once or later.
+func (m *machine) notify(c model.Change) {
+	m.mu.Lock()
+	late := m.slow && !c.Own
+	if late {
+		m.news = append(m.news, c)
+	}
+	m.mu.Unlock()
+	if !late {
+		m.d.Notify(c)
+	}
+}
+
+// tell tells it of the first change of which it is yet to be told, and reports whether there was one.
+func (m *machine) tell() bool {
+	m.mu.Lock()
+	if len(m.news) == 0 {
+		m.mu.Unlock()
+		return false
+	}
+	c := m.news[0]
+	m.news = m.news[1:]
+	m.mu.Unlock()
+	m.d.Notify(c)
+	return true
 }
 
 func machineRules() Rules {
@@ -273,7 +306,12 @@ var events = map[string]func(*machine, step){
 			}
 		})
 	},
-	"pipeline": func(m *machine, s step) { m.lead(s, func(m *machine, c *cycle) { m.d.Pipelined(c.uid) }) },
+	"pipeline": func(m *machine, s step) {
+		m.lead(s, func(m *machine, c *cycle) {
+			m.lied = true
+			m.d.Pipelined(c.uid)
+		})
+	},
 	"fail to plan": func(m *machine, s step) {
 		m.lead(s, func(m *machine, c *cycle) {
 			m.d.Errored(c.uid, errMachine)
@@ -394,6 +432,12 @@ var events = map[string]func(*machine, step){
 		m.d.mu.Unlock()
 		m.d.wake()
 	},
+	"news are late": func(m *machine, _ step) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.hit, m.slow = !m.slow, true
+	},
+	"news come":    func(m *machine, _ step) { m.hit = m.tell() },
 	"a moment":     func(m *machine, _ step) { m.pass(time.Millisecond) },
 	"some moments": func(m *machine, _ step) { m.pass(nudgeAfter) },
 	"a second":     func(m *machine, _ step) { m.pass(time.Second) },
@@ -467,6 +511,7 @@ func (m *machine) enter(step) {
 		return
 	}
 	m.hit, c.entered, c.entry = true, true, m.d.Enter(c.uid)
+	c.idle = m.idle()
 	switch c.entry.Verdict {
 	case Member:
 		c.node = c.entry.Node
@@ -492,9 +537,12 @@ func (m *machine) planFragile(c *cycle) { m.planned(c, true) }
 
 func (m *machine) refuse(c *cycle) { m.d.Refused(c.uid, Refusal{Reason: machineNoRoom}) }
 
-// planned places as many tasks as fit, if they are enough.
+// planned places as many tasks as fitted when the cycle began, and still do, if they are enough.
 func (m *machine) planned(c *cycle, fragile bool) {
 	left := m.idle()
+	for name := range left {
+		left[name] = min(left[name], c.idle[name])
+	}
 	var pods []*corev1.Pod
 	var nodes []string
 	for _, t := range c.entry.Job.Tasks {
@@ -650,7 +698,10 @@ func (m *machine) complaint() string {
 			}
 		}
 	}
-	if m.d.turn != nil || m.d.cycle.on || len(m.d.waits.changed)+len(m.d.lots.rooms.touched) > 0 || m.d.waits.events != 0 {
+	m.mu.Lock()
+	untold := len(m.news) > 0
+	m.mu.Unlock()
+	if untold || m.d.turn != nil || m.d.cycle.on || len(m.d.waits.changed)+len(m.d.lots.rooms.touched) > 0 || m.d.waits.events != 0 {
 		return ""
 	}
 	return m.forgotten()
@@ -666,6 +717,8 @@ func (m *machine) forgotten() string {
 		}
 		w := m.d.waits.jobs[key]
 		switch {
+		case w != nil && w.lot != nil && w.lot.stage == parked && w.lot.notBefore.IsZero() && !m.lied && m.fits(job):
+			return fmt.Sprintf("job %s is parked though it fits; %d tasks are placeable, it was told %q", key, job.Counts.Placeable(), w.reported.Message)
 		case w == nil:
 			return fmt.Sprintf("nothing is known of job %s, which waits", key)
 		case w.lot != nil, w.notBefore.After(time.Now()), w.applied != nil, !m.d.waits.absence.ofJob(key, time.Now()).IsZero():
@@ -676,11 +729,25 @@ func (m *machine) forgotten() string {
 	return ""
 }
 
+// fits reports whether nodes have room for as many of a job's tasks as it needs.
+func (m *machine) fits(job *model.Job) bool {
+	left := 0
+	for _, cores := range m.idle() {
+		left += max(0, cores)
+	}
+	return min(left, job.Counts.Placeable()) >= max(1, job.Requirement().Tasks)
+}
+
 // finish lets all that fails or is missing come right, leaves one job, which fits, and has the scheduler work until that is placed.
 func (m *machine) finish(kept int) string {
 	if m.cycle != nil {
 		m.end(nil)
 	}
+	for m.tell() {
+	}
+	m.mu.Lock()
+	m.slow = false
+	m.mu.Unlock()
 	for len(m.reserved) > 0 {
 		uid, _ := pick(m.reserved, 0)
 		m.bound(uid)
@@ -770,6 +837,7 @@ var lacks = map[string]string{
 	"pipeline": "no lead plans", "fail to plan": "no lead plans",
 	"reserve": "no member is in its cycle", "reject": "no member is in its cycle", "fail": "no member is in its cycle",
 	"bound": "no pod binds", "unreserve": "no pod binds", "requeue": "no pod is on its way back", "gate opened": "no pod is gated",
+	"news are late": "they are", "news come": "there are none",
 	"late": "the pod has its part", "pod bound by another": "it has a node, or is gone", "pod gated": "it has a node, or is gone",
 }
 
@@ -846,17 +914,24 @@ func TestTheTurnHoldsWhateverHappens(t *testing.T) {
 	names := slices.Sorted(maps.Keys(events))
 	// Cycles go on most of the time, and what was taken comes back.
 	for range 5 {
-		names = append(names, "pop", "pop", "enter", "enter", "plan", "reserve", "bound", "requeue", "gate opened", "node created")
+		names = append(names, "pop", "pop", "enter", "enter", "plan", "reserve", "bound", "requeue", "gate opened", "node created", "news come")
 	}
 	names = append(names, "pod deleted", "pod deleted", "pod created", "pod created", "minimum set", "a second", "plan, fragile")
-	draw := rapid.Custom(func(r *rapid.T) step {
-		return step{
-			Event: rapid.SampledFrom(names).Draw(r, "event"), Job: rapid.IntRange(0, machineJobs-1).Draw(r, "job"),
-			Pod: rapid.IntRange(0, machinePods-1).Draw(r, "pod"), Choice: rapid.IntRange(0, 11).Draw(r, "choice"),
-		}
-	})
+	honest := slices.DeleteFunc(slices.Clone(names), func(event string) bool { return event == "refuse" || event == "pipeline" })
+	draw := func(names []string) *rapid.Generator[step] {
+		return rapid.Custom(func(r *rapid.T) step {
+			return step{
+				Event: rapid.SampledFrom(names).Draw(r, "event"), Job: rapid.IntRange(0, machineJobs-1).Draw(r, "job"),
+				Pod: rapid.IntRange(0, machinePods-1).Draw(r, "pod"), Choice: rapid.IntRange(0, 11).Draw(r, "choice"),
+			}
+		})
+	}
 	rapid.Check(t, func(r *rapid.T) {
-		steps := rapid.SliceOfN(draw, machineSteps, machineSteps).Draw(r, "steps")
+		from := names
+		if rapid.Bool().Draw(r, "no plan is refused that holds") {
+			from = honest
+		}
+		steps := rapid.SliceOfN(draw(from), machineSteps, machineSteps).Draw(r, "steps")
 		if at, complaint := play(t, steps); complaint != "" {
 			r.Fatalf("after step %d: %s\n%v", at, complaint, steps[:max(0, at+1)])
 		}

@@ -34,15 +34,19 @@ type rooms struct {
 	judged  bool
 	// counted: the index has the nodes.
 	counted bool
+	// ahead are lots that were refused before their places were counted, which are enough: the count may have room of which the dispatcher is yet
+	// to be told. Told are those of them that may have been told of it since.
+	ahead, told lotSet
 }
 
 func newRooms(state *model.State, checks func(scheduler string) room.Checks) rooms {
-	return rooms{state: state, index: room.New(checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}}
+	return rooms{state: state, index: room.New(checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, ahead: lotSet{}, told: lotSet{}}
 }
 
 // reset forgets what is waited for, but not which nodes changed.
 func (r *rooms) reset(checks func(scheduler string) room.Checks) {
 	r.index, r.askers, r.counted = room.New(checks), map[*room.Shape]lotSet{}, false
+	r.ahead, r.told = lotSet{}, lotSet{}
 }
 
 // note takes in that nodes changed.
@@ -51,6 +55,14 @@ func (r *rooms) note(c model.Change) {
 	r.judged = r.judged || c.Events&model.JudgedAnew != 0 || c.Events&model.NodeChanged != 0 && len(c.Nodes) == 0
 	for _, name := range c.Touched {
 		r.touched[name] = true
+	}
+	if c.Events&byRoom == 0 {
+		return
+	}
+	for l := range r.ahead {
+		if slices.ContainsFunc(c.Touched, func(node string) bool { return r.concerns(l, node) }) {
+			r.told[l] = true
+		}
 	}
 }
 
@@ -84,6 +96,7 @@ func (r *rooms) unfollow(l *lot) {
 		r.index.Unfollow(a.shape)
 	}
 	l.asks = nil
+	r.recounted(l)
 	if r.index.Len() == 0 {
 		r.counted = false
 	}
@@ -102,8 +115,20 @@ func (r *rooms) count() {
 	r.touched = emptied(r.touched)
 }
 
-// gained are the lots for some shape of which there are more places since they were last asked for.
+// recounted takes in that the count is not ahead any more for a lot.
+func (r *rooms) recounted(l *lot) {
+	delete(r.ahead, l)
+	delete(r.told, l)
+}
+
+// gained are the lots for some shape of which there are more places since they were last asked for, and those that the count was ahead for.
 func (r *rooms) gained(yield func(*lot) bool) {
+	for l := range r.told {
+		r.recounted(l)
+		if !yield(l) {
+			return
+		}
+	}
 	for s := range r.index.Gained {
 		for l := range r.askers[s] {
 			if !yield(l) {

@@ -592,6 +592,24 @@ func TestANodeChangesWhileAPlanIsMade(t *testing.T) {
 	})
 }
 
+// TestRoomIsCountedBeforeTheDispatcherIsToldOfIt: a node comes while the plan is made without it, and the refusal has its places counted before the
+// dispatcher is told of the node.
+func TestRoomIsCountedBeforeTheDispatcherIsToldOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newFixture(t)
+		d.submit("big", 3, 1, "4")
+		d.want("big-0")
+		d.begin("big-0")
+		if entry := d.Enter("big-0"); entry.Verdict != dispatch.Lead {
+			t.Fatal("it is not asked to lead")
+		}
+		d.beforeNotified = func() { d.Refused("big-0", dispatch.Refusal{Reason: noRoom}) }
+		d.addNode("node-1", "8")
+		d.Between()
+		d.soon("big-0")
+	})
+}
+
 // TestMoreOfAJobMayBeMissing: its PodGroup says so by its annotation.
 func TestMoreOfAJobMayBeMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
