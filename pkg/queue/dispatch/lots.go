@@ -257,7 +257,7 @@ func (s *lots) missed(l *lot, t *turn, helps model.Event) bool {
 		s.rooms.ahead[l] = true
 		return false
 	}
-	// The plan was made with all that the first count may have had before it was told.
+	// This plan was made with all the room that the first count had.
 	s.rooms.recounted(l)
 	s.countRoom()
 	if !l.indexed() && t.events&helps != 0 {

@@ -53,7 +53,7 @@ type cycle struct {
 	entered bool
 	entry   Entry
 	node    string
-	// idle is how many cores nodes had left when it entered, by which a lead plans.
+	// idle is how many cores nodes had left when it entered. A lead plans by that.
 	idle map[string]int
 }
 
@@ -73,7 +73,7 @@ type machine struct {
 	longest time.Duration
 	// lied: a plan was refused whatever room there was, as by a filter that takes a node only when it changes.
 	lied bool
-	// slow: the dispatcher is told of what others change after they have changed it.
+	// slow: the dispatcher hears of others' changes only at the event "news come".
 	slow bool
 	// hit: the step had an effect. Nodes are those that there are.
 	hit   bool
@@ -87,7 +87,7 @@ type machine struct {
 	active   []types.UID
 	gated    map[types.UID]string
 	busy     map[types.UID]bool
-	// news are what the dispatcher is yet to be told of.
+	// news are the changes that the dispatcher does not know yet.
 	news []model.Change
 }
 
@@ -150,7 +150,7 @@ func (m *machine) notify(c model.Change) {
 	}
 }
 
-// tell tells it of the first change of which it is yet to be told, and reports whether there was one.
+// tell passes on the first change that the dispatcher does not know, and reports whether there was one.
 func (m *machine) tell() bool {
 	m.mu.Lock()
 	if len(m.news) == 0 {

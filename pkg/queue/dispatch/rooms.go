@@ -34,8 +34,8 @@ type rooms struct {
 	judged  bool
 	// counted: the index has the nodes.
 	counted bool
-	// ahead are lots that were refused before their places were counted, which are enough: the count may have room of which the dispatcher is yet
-	// to be told. Told are those of them that may have been told of it since.
+	// ahead are lots that were refused before their places were counted, though these are enough. The model may have had room by then of which
+	// the dispatcher had not heard. Told are those of them for which news of room has come since.
 	ahead, told lotSet
 }
 
@@ -115,13 +115,13 @@ func (r *rooms) count() {
 	r.touched = emptied(r.touched)
 }
 
-// recounted takes in that the count is not ahead any more for a lot.
+// recounted takes a lot off those for which the count may be ahead of the news.
 func (r *rooms) recounted(l *lot) {
 	delete(r.ahead, l)
 	delete(r.told, l)
 }
 
-// gained are the lots for some shape of which there are more places since they were last asked for, and those that the count was ahead for.
+// gained are the lots that have more places for some shape since they were last asked for. News of room that was counted before count, too.
 func (r *rooms) gained(yield func(*lot) bool) {
 	for l := range r.told {
 		r.recounted(l)

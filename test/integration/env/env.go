@@ -136,6 +136,12 @@ func Consistently(t *testing.T, during time.Duration, ok func() string) {
 	gomega.NewWithT(t).Consistently(ok).WithTimeout(during).WithPolling(50 * time.Millisecond).Should(gomega.BeEmpty())
 }
 
+// NextSecond waits until whatever is created is younger than what there is. Creation timestamps count in seconds, and the control plane goes by the
+// same clock.
+func NextSecond() {
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+}
+
 // PodGroup reads a PodGroup from the API server.
 func (e *Env) PodGroup(t *testing.T, name string) *volcano.PodGroup {
 	t.Helper()

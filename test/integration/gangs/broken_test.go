@@ -199,8 +199,7 @@ func TestBrokenGangsAreCompletedOneAtATime(t *testing.T) {
 	gangs := []env.Gang{{Name: "older", Min: 3, Size: 3, CPU: "1"}, {Name: "younger", Min: 3, Size: 3, CPU: "1"}}
 	for i, gang := range gangs {
 		if i > 0 {
-			// Ages count in seconds.
-			time.Sleep(1100 * time.Millisecond)
+			env.NextSecond()
 		}
 		e.Create(t, gang)
 		env.Eventually(t, soon, e.AllBound(t, gang.Name, 3))
@@ -288,8 +287,7 @@ func TestOneOfTwoHalfGangsGivesWay(t *testing.T) {
 			}
 			for i, gang := range []env.Gang{{Name: "older", Min: 4, Size: 4, CPU: "1"}, {Name: "younger", Min: 4, Size: 4, CPU: "1"}} {
 				if i > 0 {
-					// Ages count in seconds.
-					time.Sleep(1100 * time.Millisecond)
+					env.NextSecond()
 				}
 				e.Create(t, gang)
 				for k := range 2 {

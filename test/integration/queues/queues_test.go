@@ -289,8 +289,7 @@ func TestJobsOfAStrictQueue(t *testing.T) {
 	e.StartScheduler(t)
 	e.Create(t, env.Gang{Name: "first", Min: 3, Size: 3, CPU: "2500m", Queue: "strict"})
 	env.Eventually(t, 20*time.Second, e.Waits(t, "first", model.NotEnoughResources))
-	// Ages count in seconds.
-	time.Sleep(1100 * time.Millisecond)
+	env.NextSecond()
 	e.CreateLetIn(t, env.Gang{Name: "next", Min: 2, Size: 2, CPU: "1", Queue: "strict"})
 	env.Eventually(t, 20*time.Second, e.Waits(t, "next", model.NotFirst))
 	e.Create(t, env.Gang{Name: "elsewhere", Min: 2, Size: 2, CPU: "1"})
