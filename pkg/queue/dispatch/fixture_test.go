@@ -60,6 +60,8 @@ type fixture struct {
 	// beforeNotified is called once, when the model has changed and the dispatcher is yet to be told; nil: nothing happens then. Only who changes the
 	// model uses it.
 	beforeNotified func()
+	// mayFit is called instead of gang.MayFit unless it is nil.
+	mayFit func(*model.Job, model.Totals) bool
 	// hasty: the dispatcher called itself quiet while it still had something to tell.
 	hasty bool
 }
@@ -115,7 +117,12 @@ func newStandbyWith(t *testing.T, args *config.BatchQueueArgs, outside ...policy
 			HalfTimeout: halfTimeout, BrokenTimeout: brokenTimeout, ReleaseLost: args.ReleaseLost,
 			Evicts: slices.ContainsFunc(args.Actions, config.Action.Evicts),
 		},
-		MayFit:    gang.MayFit,
+		MayFit: func(job *model.Job, totals model.Totals) bool {
+			if d.mayFit != nil {
+				return d.mayFit(job, totals)
+			}
+			return gang.MayFit(job, totals)
+		},
 		NeverFits: gang.NeverFits,
 		Checks: func(string) room.Checks {
 			return room.Checks{Resources: true, Affinity: true, Taints: true, Unschedulable: true}

@@ -4,6 +4,8 @@
 package dispatch
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -175,6 +177,7 @@ func (s *lots) give(l *lot, reason model.Reason) {
 func (s *lots) park(l *lot, reason model.Reason, missed bool) {
 	s.cfg.Recorder.Parked(reason.Kind)
 	s.backlog.setAside(l, parked, helpedBy(l.best()), s.cfg.Clock.Now())
+	s.rooms.setAside(l)
 	if missed && !l.indexed() {
 		l.checks = len(retryDelays)
 	}
@@ -250,20 +253,18 @@ func (s *lots) leaveRoom(l *lot, until time.Time) {
 func (s *lots) missed(l *lot, t *turn, helps model.Event) bool {
 	if len(l.asks) == 0 {
 		s.rooms.follow(l)
-		enough := l.lacks() == 0
-		if happened := t.events&helps != 0; happened || !enough {
-			return happened && enough
-		}
-		s.rooms.ahead[l] = true
+		return t.events&helps != 0 && l.lacks() == 0
+	}
+	s.countRoom()
+	switch {
+	case !l.indexed() && t.events&helps != 0:
+		return true
+	case helps&byRoom == 0:
 		return false
 	}
-	// This plan was made with all the room that the first count had.
-	s.rooms.recounted(l)
-	s.countRoom()
-	if !l.indexed() && t.events&helps != 0 {
-		return true
-	}
-	return helps&byRoom != 0 && l.places() > t.placesThen
+	// Room that was taken when the plan was made may be back by now.
+	back := l.lacks() == 0 && t.events&byRoom != 0 && s.rooms.concernsAny(l, slices.Collect(maps.Keys(t.touched)))
+	return back || l.places() > t.placesThen
 }
 
 // trust has a lot of which a job was placed have turns like any other again.

@@ -34,19 +34,19 @@ type rooms struct {
 	judged  bool
 	// counted: the index has the nodes.
 	counted bool
-	// ahead are lots that were refused before their places were counted, though these are enough. The model may have had room by then of which
-	// the dispatcher had not heard. Told are those of them for which news of room has come since.
-	ahead, told lotSet
+	// enough are lots that were set aside though the counted places are enough: room comes and goes, and who refused them may have looked when it was
+	// gone. Once it is back the count is what it was. Told are those of them for which news of room has come since.
+	enough, told lotSet
 }
 
 func newRooms(state *model.State, checks func(scheduler string) room.Checks) rooms {
-	return rooms{state: state, index: room.New(checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, ahead: lotSet{}, told: lotSet{}}
+	return rooms{state: state, index: room.New(checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, enough: lotSet{}, told: lotSet{}}
 }
 
 // reset forgets what is waited for, but not which nodes changed.
 func (r *rooms) reset(checks func(scheduler string) room.Checks) {
 	r.index, r.askers, r.counted = room.New(checks), map[*room.Shape]lotSet{}, false
-	r.ahead, r.told = lotSet{}, lotSet{}
+	r.enough, r.told = lotSet{}, lotSet{}
 }
 
 // note takes in that nodes changed.
@@ -59,8 +59,8 @@ func (r *rooms) note(c model.Change) {
 	if c.Events&byRoom == 0 {
 		return
 	}
-	for l := range r.ahead {
-		if slices.ContainsFunc(c.Touched, func(node string) bool { return r.concerns(l, node) }) {
+	for l := range r.enough {
+		if r.concernsAny(l, c.Touched) {
 			r.told[l] = true
 		}
 	}
@@ -96,7 +96,7 @@ func (r *rooms) unfollow(l *lot) {
 		r.index.Unfollow(a.shape)
 	}
 	l.asks = nil
-	r.recounted(l)
+	r.forget(l)
 	if r.index.Len() == 0 {
 		r.counted = false
 	}
@@ -115,16 +115,24 @@ func (r *rooms) count() {
 	r.touched = emptied(r.touched)
 }
 
-// recounted takes a lot off those for which the count may be ahead of the news.
-func (r *rooms) recounted(l *lot) {
-	delete(r.ahead, l)
+// setAside takes in that a lot waits for room. If the count says that there is enough, any news of room on its nodes counts.
+func (r *rooms) setAside(l *lot) {
+	r.forget(l)
+	if l.indexed() && l.lacks() == 0 {
+		r.enough[l] = true
+	}
+}
+
+// forget takes a lot off those for which any news of room counts.
+func (r *rooms) forget(l *lot) {
+	delete(r.enough, l)
 	delete(r.told, l)
 }
 
-// gained are the lots that have more places for some shape since they were last asked for. News of room that was counted before count, too.
+// gained are the lots that have more places for some shape since they were last asked for, and those that had enough and were told of room.
 func (r *rooms) gained(yield func(*lot) bool) {
 	for l := range r.told {
-		r.recounted(l)
+		r.forget(l)
 		if !yield(l) {
 			return
 		}
@@ -141,6 +149,11 @@ func (r *rooms) gained(yield func(*lot) bool) {
 // concerns reports whether room on a node may be of use to a lot.
 func (r *rooms) concerns(l *lot, node string) bool {
 	return !r.counted || !l.indexed() || slices.ContainsFunc(l.asks, func(a ask) bool { return r.index.Admits(a.shape, node) })
+}
+
+// concernsAny reports whether room on one of several nodes may be of use to a lot.
+func (r *rooms) concernsAny(l *lot, nodes []string) bool {
+	return slices.ContainsFunc(nodes, func(node string) bool { return r.concerns(l, node) })
 }
 
 // heed takes in what the plan of a turn found out about nodes that have room. Not so of those that changed since it began: it reports whether

@@ -16,6 +16,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/caldera-scheduler/caldera/pkg/apis/config"
+	"github.com/caldera-scheduler/caldera/pkg/gang"
 	"github.com/caldera-scheduler/caldera/pkg/model"
 	"github.com/caldera-scheduler/caldera/pkg/queue/dispatch"
 )
@@ -608,6 +609,67 @@ func TestRoomIsCountedBeforeTheDispatcherIsToldOfIt(t *testing.T) {
 		d.Between()
 		d.soon("big-0")
 	})
+}
+
+// TestRoomThatWasGoneForAMomentIsNoticed: another pod is on the node for so short a time that the count of places has no news of it. Whoever looked
+// just then found no room.
+func TestRoomThatWasGoneForAMomentIsNoticed(t *testing.T) {
+	other := memberOf("other", 0, "1")
+	other.Spec.NodeName, other.Status.Phase = "node-0", corev1.PodRunning
+	for name, makeRoom := range map[string]func(*fixture){
+		"when the next turn is chosen": func(d *fixture) {
+			d.mayFit = func(job *model.Job, _ model.Totals) bool {
+				d.mayFit = nil
+				came, seen := make(chan struct{}), make(chan struct{})
+				d.beforeNotified = func() {
+					close(came)
+					<-seen
+					d.state.DeletePod(other.UID)
+				}
+				go d.state.UpsertPod(other)
+				<-came
+				defer close(seen)
+				return gang.MayFit(job, d.state.Totals())
+			}
+			d.state.DeletePod("running-0")
+		},
+		"while it is planned": func(d *fixture) {
+			d.state.DeletePod("running-0")
+			d.want("late-0")
+			d.begin("late-0")
+			d.Enter("late-0")
+			d.state.UpsertPod(other)
+			d.state.DeletePod(other.UID)
+			d.Refused("late-0", dispatch.Refusal{Reason: noRoom})
+			d.Between()
+		},
+		"after it was planned": func(d *fixture) {
+			d.state.DeletePod("running-0")
+			d.want("late-0")
+			d.begin("late-0")
+			d.Enter("late-0")
+			// The scheduler's cache has heard of the other pod before the model.
+			d.Refused("late-0", dispatch.Refusal{Reason: noRoom})
+			d.Between()
+			d.beforeNotified = func() { d.state.DeletePod(other.UID) }
+			d.state.UpsertPod(other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newFixture(t)
+				d.occupy("running", 8)
+				d.submit("late", 1, 1, "1")
+				d.want("late-0")
+				d.begin("late-0")
+				d.refuse("late-0", dispatch.Refusal{Reason: noRoom})
+				d.Between()
+				synctest.Wait()
+				makeRoom(d)
+				d.soon("late-0")
+			})
+		})
+	}
 }
 
 // TestMoreOfAJobMayBeMissing: its PodGroup says so by its annotation.
