@@ -265,6 +265,10 @@ func (p *pair) steps() map[string]func(*rapid.T) {
 			uid := anyUID(t)
 			p.do(t, func() model.Change { return s.DeletePod(uid) }, func() { w.deletePod(uid) })
 		},
+		"delete a finished pod": func(t *rapid.T) {
+			uid := anyUID(t)
+			p.do(t, func() model.Change { return s.DeleteFinished(uid) }, func() { w.deleteFinished(uid) })
+		},
 		"assume": func(t *rapid.T) {
 			uid, node := anyUID(t), anyNode(t)
 			p.do(t, func() model.Change { return s.Assume(uid, node) }, func() { w.assume(uid, node) })

@@ -27,9 +27,11 @@ type reference struct {
 	groups   map[model.JobKey]*model.Group
 	// gathered are the pods that belong to the gang of their owner.
 	gathered map[types.UID]bool
-	nodes    map[string]*corev1.Node
-	queues   map[string]*model.Queue
-	classes  map[string]int32
+	// ending are the tasks that finished while they were known to live, and whether they were deleted since.
+	ending  map[types.UID]bool
+	nodes   map[string]*corev1.Node
+	queues  map[string]*model.Queue
+	classes map[string]int32
 	// namespaces maps a namespace to the queue that it names.
 	namespaces map[string]string
 	// standard is the PriorityClass of those who name none, if there is one.
@@ -39,8 +41,8 @@ type reference struct {
 func newReference() *reference {
 	return &reference{
 		pods: map[types.UID]*corev1.Pod{}, reserved: map[types.UID]string{}, groups: map[model.JobKey]*model.Group{},
-		gathered: map[types.UID]bool{},
-		nodes:    map[string]*corev1.Node{}, queues: map[string]*model.Queue{}, classes: map[string]int32{}, namespaces: map[string]string{},
+		gathered: map[types.UID]bool{}, ending: map[types.UID]bool{},
+		nodes: map[string]*corev1.Node{}, queues: map[string]*model.Queue{}, classes: map[string]int32{}, namespaces: map[string]string{},
 	}
 }
 
@@ -51,7 +53,13 @@ func finished(p *corev1.Pod) bool {
 func (w *reference) upsertPod(p *corev1.Pod) {
 	before := w.pods[p.UID]
 	if before != nil && p.Spec.SchedulerName == batch && finished(before) && !finished(p) {
+		if !w.ending[p.UID] {
+			w.ending[p.UID] = false
+		}
 		return // Late news.
+	}
+	if before != nil && p.Spec.SchedulerName == batch && before.Spec.SchedulerName == batch && finished(p) && !finished(before) {
+		w.ending[p.UID] = false
 	}
 	w.pods[p.UID] = p
 	w.gathered[p.UID] = model.JobByOwner(p) == owners && p.Spec.SchedulerName == batch && w.gang()
@@ -73,7 +81,20 @@ func (w *reference) gather(gang bool) {
 }
 
 func (w *reference) leavePod(uid types.UID) {
-	if p := w.pods[uid]; p == nil || p.Spec.SchedulerName != batch || !finished(p) {
+	if p := w.pods[uid]; p == nil || p.Spec.SchedulerName != batch || !finished(p) || w.ending[uid] {
+		w.deletePod(uid)
+	}
+	delete(w.ending, uid)
+}
+
+func (w *reference) deleteFinished(uid types.UID) {
+	p := w.pods[uid]
+	_, ends := w.ending[uid]
+	switch {
+	case p != nil && !finished(p):
+	case ends:
+		w.ending[uid] = true
+	default:
 		w.deletePod(uid)
 	}
 }
@@ -81,6 +102,7 @@ func (w *reference) leavePod(uid types.UID) {
 func (w *reference) deletePod(uid types.UID) {
 	delete(w.pods, uid)
 	delete(w.gathered, uid)
+	delete(w.ending, uid)
 	delete(w.reserved, uid)
 }
 

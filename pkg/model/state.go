@@ -37,6 +37,8 @@ type State struct {
 	claims claims
 	// nominated are the tasks for which room is kept.
 	nominated map[types.UID]bool
+	// ending are tasks that are known to have finished, and that the watch of live pods is yet to leave; true: they were deleted since.
+	ending map[types.UID]bool
 	// expected are pods that are to be created again, for which room is kept.
 	expected  map[types.UID]*Task
 	ledger    ledger
@@ -61,6 +63,7 @@ func NewState(observers ...func(Change)) *State {
 		namespaces: map[string]string{},
 		claims:     newClaims(),
 		nominated:  map[types.UID]bool{},
+		ending:     map[types.UID]bool{},
 		ledger:     newLedger(),
 		snapshots:  newSnapshotter(),
 	}
@@ -185,8 +188,12 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 	case before == nil:
 	case before.Completed() && !t.Completed():
 		// Live and finished pods are watched apart; this is late news from before the end.
+		s.ends(t.UID)
 		return before
 	default:
+		if t.Completed() && !before.Completed() {
+			s.ends(t.UID)
+		}
 		t = t.after(before, s.leads)
 		c.Events |= t.since(before)
 		if before.Job != t.Job {
@@ -195,6 +202,13 @@ func (s *State) upsertTask(t *Task, c *Change) *Task {
 	}
 	s.putTask(t, c)
 	return t
+}
+
+// ends notes that a task has finished, and that the watch of live pods is yet to leave it.
+func (s *State) ends(uid types.UID) {
+	if !s.ending[uid] {
+		s.ending[uid] = false
+	}
 }
 
 // since returns what an update tells of a task. What it takes of its node is told elsewhere.
@@ -261,10 +275,28 @@ func (s *State) release(uid types.UID, c *Change) {
 // have finished stays in its job until it is deleted.
 func (s *State) LeavePod(uid types.UID) Change {
 	return s.write(func(c *Change) {
-		if t := s.task(uid); t == nil || !t.Completed() {
+		if t := s.task(uid); t == nil || !t.Completed() || s.ending[uid] {
 			s.dropTask(uid, c)
 		}
+		delete(s.ending, uid)
 		s.release(uid, c)
+	})
+}
+
+// DeleteFinished records that a pod which had finished was deleted. Live pods are watched apart, and that watch may be late: as long as it has not
+// left the pod its news are from before the end, and do not have the pod live again.
+func (s *State) DeleteFinished(uid types.UID) Change {
+	return s.write(func(c *Change) {
+		t := s.task(uid)
+		_, ends := s.ending[uid]
+		switch {
+		case t != nil && !t.Completed():
+			// Nobody told that it finished. It is gone when the watch of live pods leaves it.
+		case ends:
+			s.ending[uid] = true
+		default:
+			s.dropTask(uid, c)
+		}
 	})
 }
 
@@ -272,6 +304,7 @@ func (s *State) LeavePod(uid types.UID) Change {
 func (s *State) DeletePod(uid types.UID) Change {
 	return s.write(func(c *Change) {
 		s.dropTask(uid, c)
+		delete(s.ending, uid)
 		s.release(uid, c)
 	})
 }

@@ -128,7 +128,7 @@ func Finished(ctx context.Context, state *model.State, client kubernetes.Interfa
 		},
 		func(p *corev1.Pod) {
 			<-known
-			state.DeletePod(p.UID)
+			state.DeleteFinished(p.UID)
 		}))
 	if err != nil {
 		return fmt.Errorf("watching finished pods: %w", err)
