@@ -36,7 +36,7 @@ type Index struct {
 	slots   []model.Room
 	numbers map[string]int
 	free    []int
-	// gained are the shapes that gained places since Gained was last called.
+	// gained are the shapes for which there was room since Gained was last called, and whether they gained places.
 	gained map[*Shape]bool
 }
 
@@ -105,8 +105,9 @@ func (x *Index) Unfollow(s *Shape) {
 // Places is how many tasks of the shape the nodes have room for at most.
 func (s *Shape) Places() int { return s.places }
 
-// Set records the room of a node; a zero Room has it forgotten. What was vetoed there may be looked at again.
-func (x *Index) Set(name string, room model.Room) {
+// Set records the room of a node; a zero Room has it forgotten. What was vetoed there may be looked at again. Made: there were news of room on it, be it
+// that it has no more than when it was last set.
+func (x *Index) Set(name string, room model.Room, made bool) {
 	i, known := x.numbers[name]
 	switch {
 	case !known && room.Node == nil:
@@ -122,7 +123,7 @@ func (x *Index) Set(name string, room model.Room) {
 	}
 	changed := admissionChanged(before.Node, room.Node)
 	for _, s := range x.shapes {
-		x.adjust(s, i, before, changed)
+		x.adjust(s, i, before, changed, made)
 	}
 }
 
@@ -139,7 +140,7 @@ func (x *Index) newSlot(name string) int {
 }
 
 // adjust brings the count of a shape up to date with what became of a node.
-func (x *Index) adjust(s *Shape, i int, before model.Room, changed bool) {
+func (x *Index) adjust(s *Shape, i int, before model.Room, changed, made bool) {
 	was := 0
 	if s.admits.has(i) && !s.vetoed.has(i) {
 		was = s.on(before)
@@ -154,8 +155,8 @@ func (x *Index) adjust(s *Shape, i int, before model.Room, changed bool) {
 	}
 	is := s.on(x.slots[i])
 	s.places += is - was
-	if is > was {
-		x.gained[s] = true
+	if is > was || made && is > 0 {
+		x.gained[s] = x.gained[s] || is > was
 	}
 }
 
@@ -227,11 +228,12 @@ func (x *Index) Reconsider() {
 	}
 }
 
-// Gained yields each shape that gained places since the last call.
-func (x *Index) Gained(yield func(*Shape) bool) {
-	for s := range x.gained {
+// Gained yields each shape that gained places since the last call, with true, and each for which there are places on a node of which there were news of
+// room, and no more than before, with false.
+func (x *Index) Gained(yield func(s *Shape, more bool) bool) {
+	for s, more := range x.gained {
 		delete(x.gained, s)
-		if !yield(s) {
+		if !yield(s, more) {
 			return
 		}
 	}

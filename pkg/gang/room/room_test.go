@@ -118,7 +118,7 @@ func TestPlacesAreThoseOfACountOfAllNodes(t *testing.T) {
 			},
 			"": func(*rapid.T) {
 				for n := range touched {
-					index.Set(n, state.Room(n))
+					index.Set(n, state.Room(n), true)
 					for _, s := range shapes {
 						delete(vetoed[s], n)
 					}
@@ -201,43 +201,55 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestGained(t *testing.T) {
+	const none, some, more = "nothing", "room", "more places"
 	index := room.New(func(string) room.Checks { return all })
 	p := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: map[string]string{zone: "a"}}}
 	task := model.NewTask(p)
 	shape := index.Follow(task.Shape, p, task.Request)
-	set := func(z, pods string) {
+	set := func(z, pods string, made bool) {
 		state := model.NewState()
 		state.UpsertNode(&corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{zone: z}},
 			Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)}},
 		})
-		index.Set("n", state.Room("n"))
+		index.Set("n", state.Room("n"), made)
 	}
-	want := func(what string, gains bool) {
+	want := func(what, gains string) {
 		t.Helper()
-		got := false
-		for s := range index.Gained {
-			got = got || s == shape
+		got := none
+		for _, gained := range index.Gained {
+			if got = some; gained {
+				got = more
+			}
 		}
 		if got != gains {
-			t.Errorf("%s: more places: %t, want %t", what, got, gains)
+			t.Errorf("%s: it gains %s, want %s", what, got, gains)
 		}
 	}
-	set("b", "5")
-	want("a node elsewhere", false)
-	set("a", "5")
-	want("the node is relabelled", true)
-	set("a", "4")
-	want("the node shrinks", false)
+	set("b", "5", true)
+	want("a node elsewhere", none)
+	set("a", "5", false)
+	want("the node is relabelled", more)
+	set("a", "4", false)
+	want("the node shrinks", none)
+	set("a", "4", true)
+	want("room came, and was gone when it was last counted", some)
+	set("a", "5", true)
+	set("a", "5", true)
+	want("there are more places, and room came", more)
+	set("a", "0", true)
+	want("room came, and is gone", none)
+	set("a", "4", false)
+	want("it is back", more)
 	index.Veto(shape, []string{"n"})
-	want("the node is vetoed", false)
-	set("a", "4")
-	want("the node changes, and the veto falls", true)
+	want("the node is vetoed", none)
+	set("a", "4", false)
+	want("the node changes, and the veto falls", more)
 	index.Veto(shape, []string{"n"})
 	index.Reconsider()
-	want("all vetoes fall", true)
-	index.Set("n", model.Room{})
-	want("the node goes", false)
+	want("all vetoes fall", more)
+	index.Set("n", model.Room{}, false)
+	want("the node goes", none)
 	if shape.Places() != 0 {
 		t.Errorf("%d places without nodes", shape.Places())
 	}

@@ -4,8 +4,6 @@
 package dispatch
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/caldera-scheduler/caldera/pkg/model"
@@ -177,7 +175,6 @@ func (s *lots) give(l *lot, reason model.Reason) {
 func (s *lots) park(l *lot, reason model.Reason, missed bool) {
 	s.cfg.Recorder.Parked(reason.Kind)
 	s.backlog.setAside(l, parked, helpedBy(l.best()), s.cfg.Clock.Now())
-	s.rooms.setAside(l)
 	if missed && !l.indexed() {
 		l.checks = len(retryDelays)
 	}
@@ -262,8 +259,8 @@ func (s *lots) missed(l *lot, t *turn, helps model.Event) bool {
 	case helps&byRoom == 0:
 		return false
 	}
-	// Room that was taken when the plan was made may be back by now.
-	back := l.lacks() == 0 && t.events&byRoom != 0 && s.rooms.concernsAny(l, slices.Collect(maps.Keys(t.touched)))
+	// Room that was gone when the plan was made may be back by now.
+	back := l.lacks() == 0 && t.events&byRoom != 0 && s.rooms.concernsAny(l, t.touched)
 	return back || l.places() > t.placesThen
 }
 

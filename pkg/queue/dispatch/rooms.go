@@ -29,24 +29,21 @@ type rooms struct {
 	index *room.Index
 	// askers are the lots that wait for each shape.
 	askers map[*room.Shape]lotSet
-	// touched are the nodes that changed since they were last counted; judged: anything about any node may have.
+	// touched are the nodes that changed since they were last counted, and whether there were news of room on them; judged: anything about any node may
+	// have.
 	touched map[string]bool
 	judged  bool
 	// counted: the index has the nodes.
 	counted bool
-	// enough are lots that were set aside though the counted places are enough: room comes and goes, and who refused them may have looked when it was
-	// gone. Once it is back the count is what it was. Told are those of them for which news of room has come since.
-	enough, told lotSet
 }
 
 func newRooms(state *model.State, checks func(scheduler string) room.Checks) rooms {
-	return rooms{state: state, index: room.New(checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}, enough: lotSet{}, told: lotSet{}}
+	return rooms{state: state, index: room.New(checks), askers: map[*room.Shape]lotSet{}, touched: map[string]bool{}}
 }
 
 // reset forgets what is waited for, but not which nodes changed.
 func (r *rooms) reset(checks func(scheduler string) room.Checks) {
 	r.index, r.askers, r.counted = room.New(checks), map[*room.Shape]lotSet{}, false
-	r.enough, r.told = lotSet{}, lotSet{}
 }
 
 // note takes in that nodes changed.
@@ -54,15 +51,7 @@ func (r *rooms) note(c model.Change) {
 	// Who raises it without a node does not say which.
 	r.judged = r.judged || c.Events&model.JudgedAnew != 0 || c.Events&model.NodeChanged != 0 && len(c.Nodes) == 0
 	for _, name := range c.Touched {
-		r.touched[name] = true
-	}
-	if c.Events&byRoom == 0 {
-		return
-	}
-	for l := range r.enough {
-		if r.concernsAny(l, c.Touched) {
-			r.told[l] = true
-		}
+		r.touched[name] = r.touched[name] || c.Events&byRoom != 0
 	}
 }
 
@@ -96,7 +85,6 @@ func (r *rooms) unfollow(l *lot) {
 		r.index.Unfollow(a.shape)
 	}
 	l.asks = nil
-	r.forget(l)
 	if r.index.Len() == 0 {
 		r.counted = false
 	}
@@ -105,8 +93,8 @@ func (r *rooms) unfollow(l *lot) {
 // count takes in what happened on nodes.
 func (r *rooms) count() {
 	if r.counted {
-		for name := range r.touched {
-			r.index.Set(name, r.state.Room(name))
+		for name, made := range r.touched {
+			r.index.Set(name, r.state.Room(name), made)
 		}
 		if r.judged {
 			r.index.Reconsider()
@@ -115,31 +103,12 @@ func (r *rooms) count() {
 	r.touched = emptied(r.touched)
 }
 
-// setAside takes in that a lot waits for room. If the count says that there is enough, any news of room on its nodes counts.
-func (r *rooms) setAside(l *lot) {
-	r.forget(l)
-	if l.indexed() && l.lacks() == 0 {
-		r.enough[l] = true
-	}
-}
-
-// forget takes a lot off those for which any news of room counts.
-func (r *rooms) forget(l *lot) {
-	delete(r.enough, l)
-	delete(r.told, l)
-}
-
-// gained are the lots that have more places for some shape since they were last asked for, and those that had enough and were told of room.
+// gained are the lots that have more places for some shape since they were last asked for. Of those that go by their places alone it is enough that room
+// came on a node: it may have been gone when it was last looked for, and the count does not tell.
 func (r *rooms) gained(yield func(*lot) bool) {
-	for l := range r.told {
-		r.forget(l)
-		if !yield(l) {
-			return
-		}
-	}
-	for s := range r.index.Gained {
+	for s, more := range r.index.Gained {
 		for l := range r.askers[s] {
-			if !yield(l) {
+			if (more || l.indexed()) && !yield(l) {
 				return
 			}
 		}
@@ -152,8 +121,13 @@ func (r *rooms) concerns(l *lot, node string) bool {
 }
 
 // concernsAny reports whether room on one of several nodes may be of use to a lot.
-func (r *rooms) concernsAny(l *lot, nodes []string) bool {
-	return slices.ContainsFunc(nodes, func(node string) bool { return r.concerns(l, node) })
+func (r *rooms) concernsAny(l *lot, nodes map[string]bool) bool {
+	for name := range nodes {
+		if r.concerns(l, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // heed takes in what the plan of a turn found out about nodes that have room. Not so of those that changed since it began: it reports whether

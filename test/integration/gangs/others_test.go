@@ -253,7 +253,7 @@ func TestWhoIsFirstDoesNotWaitForTheBindsOfAllOthers(t *testing.T) {
 	urgent := env.Gang{Name: "urgent", Min: first, Size: first, CPU: "100m", Group: func(g *volcano.PodGroup) { g.Spec.PriorityClassName = "urgent" }}
 	e.Create(t, urgent)
 	before := bound()
-	env.Eventually(t, soon, e.AllBound(t, urgent.Name, first))
+	env.Eventually(t, 2*time.Minute, e.AllBound(t, urgent.Name, first))
 	after := bound()
 	t.Logf("of %d pods %d were bound when it came, and %d when it was bound", jobs*size, before, after)
 	if most := before + jobs*size*2/3; after > most {
