@@ -45,8 +45,9 @@ type Shape struct {
 	key     model.Class
 	request resource.Vector
 	admission
-	// uses counts those who wait for it.
-	uses int
+	// uses counts those who wait for it; listens: any news of room count for one of them.
+	uses    int
+	listens bool
 	// admits are the nodes that take it, vetoed those of them that filters refuse all the same.
 	admits, vetoed bitset
 	places         int
@@ -155,7 +156,7 @@ func (x *Index) adjust(s *Shape, i int, before model.Room, changed, made bool) {
 	}
 	is := s.on(x.slots[i])
 	s.places += is - was
-	if is > was || made && is > 0 {
+	if is > was || made && is > 0 && s.listens {
 		x.gained[s] = x.gained[s] || is > was
 	}
 }
@@ -228,11 +229,14 @@ func (x *Index) Reconsider() {
 	}
 }
 
-// Gained yields each shape that gained places since the last call, with true, and each for which there are places on a node of which there were news of
-// room, and no more than before, with false.
+// Listen has the shape yielded once there are news of room on a node that has places for it, be it no more than before.
+func (s *Shape) Listen() { s.listens = true }
+
+// Gained yields each shape that gained places since the last call, with true, and each that was to listen, with false if it gained none.
 func (x *Index) Gained(yield func(s *Shape, more bool) bool) {
 	for s, more := range x.gained {
 		delete(x.gained, s)
+		s.listens = false
 		if !yield(s, more) {
 			return
 		}

@@ -201,6 +201,48 @@ func BenchmarkOpenAFullQueue(b *testing.B) {
 	}
 }
 
+// BenchmarkNewsOfRoom measures what a pod that goes costs where so many jobs, each asking for something else, were refused: because no node has what they
+// ask for, or though each seems to have it.
+func BenchmarkNewsOfRoom(b *testing.B) {
+	for _, jobs := range []int{1000, 10000} {
+		for name, cpu := range map[string]int64{"short": 65000, "enough": 1000} {
+			b.Run(fmt.Sprintf("jobs=%d/%s", jobs, name), func(b *testing.B) {
+				d := crowd(b, 0, config.TierPlugin{Name: config.PluginCapacity})
+				state := d.cfg.State
+				pod := func(name string, cpu int64) *corev1.Pod {
+					return &corev1.Pod{
+						ObjectMeta: metav1.ObjectMeta{
+							Namespace: "ns", Name: name, UID: types.UID(name), Annotations: map[string]string{model.QueueAnnotation: "d0-t0-q0"},
+						},
+						Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{
+							Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *resource.NewMilliQuantity(cpu, resource.DecimalSI)}},
+						}}},
+					}
+				}
+				for i := range jobs {
+					state.UpsertPod(pod(fmt.Sprintf("waits-%d", i), cpu+int64(i)))
+				}
+				d.waits.update()
+				for _, l := range d.lots.backlog.lots {
+					d.lots.refuse(l, &turn{}, Refusal{Reason: machineNoRoom})
+				}
+				if parked := len(d.lots.backlog.aside[parked]); parked != jobs {
+					b.Fatalf("%d jobs are parked, want %d", parked, jobs)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					state.UpsertPod(pod("goes", 1000))
+					state.Assume("goes", "node-0")
+					d.waits.update()
+					state.DeletePod("goes")
+					d.waits.update()
+					d.outbox = outbox{}
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkTurn measures what the end of a turn costs between two plans: a job was placed, the accounts follow, and the
 // next one is chosen.
 func BenchmarkTurn(b *testing.B) {

@@ -175,6 +175,7 @@ func (s *lots) give(l *lot, reason model.Reason) {
 func (s *lots) park(l *lot, reason model.Reason, missed bool) {
 	s.cfg.Recorder.Parked(reason.Kind)
 	s.backlog.setAside(l, parked, helpedBy(l.best()), s.cfg.Clock.Now())
+	s.rooms.setAside(l)
 	if missed && !l.indexed() {
 		l.checks = len(retryDelays)
 	}

@@ -103,8 +103,19 @@ func (r *rooms) count() {
 	r.touched = emptied(r.touched)
 }
 
-// gained are the lots that have more places for some shape since they were last asked for. Of those that go by their places alone it is enough that room
-// came on a node: it may have been gone when it was last looked for, and the count does not tell.
+// setAside takes in that a lot waits for room. If the count says that there is enough, room was gone when it was looked for, and may be back before it
+// is counted again: any news of it count.
+func (r *rooms) setAside(l *lot) {
+	if !l.indexed() || l.lacks() > 0 {
+		return
+	}
+	for _, a := range l.asks {
+		a.shape.Listen()
+	}
+}
+
+// gained are the lots that have more places for some shape since they were last asked for, and those that go by their places alone and were to hear
+// of any room.
 func (r *rooms) gained(yield func(*lot) bool) {
 	for s, more := range r.index.Gained {
 		for l := range r.askers[s] {

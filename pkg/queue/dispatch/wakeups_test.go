@@ -672,6 +672,35 @@ func TestRoomThatWasGoneForAMomentIsNoticed(t *testing.T) {
 	}
 }
 
+// TestRoomElsewhereIsNoReasonToTryAgain: a job that was refused though the count has room for it hears of room on the nodes that admit it, and of no other.
+func TestRoomElsewhereIsNoReasonToTryAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newFixture(t)
+		d.addNode("node-1", "8", "ssd")
+		elsewhere := func(step func()) {
+			p := memberOf("other", 0, "1")
+			p.Spec.NodeName, p.Status.Phase = "node-0", corev1.PodRunning
+			d.state.UpsertPod(p)
+			step()
+			d.state.DeletePod(p.UID)
+		}
+		p := memberOf("picky", 0, "1")
+		p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		d.state.UpsertGroup(keyOf("picky"), &model.Group{UID: "picky", Queue: model.DefaultQueue, MinMember: 1, Created: epoch})
+		d.state.UpsertPod(p)
+		for range 2 {
+			d.want("picky-0")
+			d.begin("picky-0")
+			d.Enter("picky-0")
+			elsewhere(func() {})
+			d.Refused("picky-0", dispatch.Refusal{Reason: noRoom})
+			d.Between()
+		}
+		elsewhere(synctest.Wait)
+		d.want()
+	})
+}
+
 // TestMoreOfAJobMayBeMissing: its PodGroup says so by its annotation.
 func TestMoreOfAJobMayBeMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
