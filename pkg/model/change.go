@@ -62,6 +62,8 @@ type Change struct {
 	Queues []string
 	// Left are the pods that left their nodes.
 	Left []Departure
+	// Resized are the pods on nodes that ask for something else than before.
+	Resized []Resize
 	// Nodes are the nodes that appeared, grew, or changed what pods they take.
 	Nodes []*corev1.Node
 	// Touched are the names of all nodes of which anything changed that bears on their room: what they have, what is taken or kept of
@@ -79,6 +81,12 @@ type Change struct {
 type Departure struct {
 	Pod  types.UID
 	Node string
+}
+
+// Resize is a pod on a node that asks for something else since a version of it.
+type Resize struct {
+	Pod           types.UID
+	Node, Version string
 }
 
 // Started is a job that has been bound with its minimum: a gang, or a pod of its own.

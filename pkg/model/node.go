@@ -274,8 +274,8 @@ func (l *ledger) forgetEmpty(name string, n *node) {
 	}
 }
 
-// hold records what a pod holds, replacing what was known of it, and returns what that can help.
-func (l *ledger) hold(uid types.UID, h holding) Event {
+// hold records what a pod holds, replacing what was known of it, and returns what that can help. Other is whether it held something else.
+func (l *ledger) hold(uid types.UID, h holding) (helps Event, other bool) {
 	if h.terminating {
 		l.leaving[uid] = true
 	} else {
@@ -285,9 +285,9 @@ func (l *ledger) hold(uid types.UID, h holding) Event {
 	if had && before.node == h.node && slices.Equal(before.request, h.request) {
 		l.pods[uid] = h
 		if before.terminating == h.terminating && maps.Equal(before.labels, h.labels) {
-			return 0
+			return 0, false
 		}
-		return PodPlaced
+		return PodPlaced, false
 	}
 	l.drop(uid)
 	l.pods[uid] = h
@@ -295,9 +295,9 @@ func (l *ledger) hold(uid types.UID, h holding) Event {
 	l.touch(h.node)
 	l.fill(n, h, 1)
 	if had {
-		return RoomMade | PodPlaced
+		return RoomMade | PodPlaced, true
 	}
-	return PodPlaced
+	return PodPlaced, false
 }
 
 // release records that a pod is on no node, and returns on which it was.

@@ -254,10 +254,14 @@ func (t *Task) after(before *Task, leads bool) *Task {
 func (s *State) account(t *Task, c *Change) {
 	if t.Node != "" && (t.Status.HoldsNode() || t.Status == Unknown) {
 		_, task := s.jobOf[t.UID]
-		c.Events |= s.ledger.hold(t.UID, holding{
+		events, other := s.ledger.hold(t.UID, holding{
 			foreign: !task, node: t.Node, request: t.Request, labels: t.Pod.Labels, terminating: t.Pod.DeletionTimestamp != nil || t.Evicting,
 			until: goneBy(t.Pod),
 		})
+		c.Events |= events
+		if other {
+			c.Resized = append(c.Resized, Resize{Pod: t.UID, Node: t.Node, Version: t.Pod.ResourceVersion})
+		}
 	} else {
 		s.release(t.UID, c)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -45,7 +46,7 @@ func New(c clock.PassiveClock, task func(types.UID) *model.Task) *Lag {
 	return &Lag{clock: c, task: task}
 }
 
-// expectation is a pod that is to be gone from a node, or, without a pod, a node that is to be as of a version.
+// expectation is a pod that is to be gone from a node, one that is to be there as of a version, or, without a pod, a node that is to be as of one.
 type expectation struct {
 	pod           types.UID
 	node, version string
@@ -55,7 +56,7 @@ type expectation struct {
 
 // Notify takes in what changed in the model.
 func (l *Lag) Notify(c model.Change) {
-	if len(c.Left) == 0 && len(c.Nodes) == 0 {
+	if len(c.Left) == 0 && len(c.Nodes) == 0 && len(c.Resized) == 0 {
 		return
 	}
 	now := l.clock.Now()
@@ -68,6 +69,11 @@ func (l *Lag) Notify(c model.Change) {
 	l.expected = slices.Delete(l.expected, 0, stale)
 	for _, d := range c.Left {
 		l.expected = append(l.expected, &expectation{pod: d.Pod, node: d.Node, since: now})
+	}
+	for _, r := range c.Resized {
+		if r.Version != "" {
+			l.expected = append(l.expected, &expectation{pod: r.Pod, node: r.Node, version: r.Version, since: now})
+		}
 	}
 	for _, n := range c.Nodes {
 		l.expected = append(l.expected, &expectation{node: n.Name, version: n.ResourceVersion, since: now})
@@ -124,15 +130,21 @@ func (l *Lag) open(snapshot fwk.NodeInfoLister, now time.Time) []*expectation {
 // met reports whether a snapshot shows what is expected. A pod that lost its reservation may have got one on the same node since.
 func (l *Lag) met(e *expectation, snapshot fwk.NodeInfoLister) bool {
 	info, err := snapshot.Get(e.node)
-	if e.pod != "" {
-		if t := l.task(e.pod); t != nil && t.Node == e.node && t.Status.HoldsNode() {
-			return true
-		}
-		return err != nil || !slices.ContainsFunc(info.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == e.pod })
+	if e.pod == "" {
+		return err == nil && asOf(info.Node(), e.version)
+	}
+	if t := l.task(e.pod); e.version == "" && t != nil && t.Node == e.node && t.Status.HoldsNode() {
+		return true
 	}
 	if err != nil {
-		return false
+		return true
 	}
-	order, err := resourceversion.CompareResourceVersion(info.Node().ResourceVersion, e.version)
+	at := slices.IndexFunc(info.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == e.pod })
+	return at < 0 || e.version != "" && asOf(info.GetPods()[at].GetPod(), e.version)
+}
+
+// asOf reports whether an object is no older than a version. Versions that cannot be compared are not waited for.
+func asOf(object metav1.Object, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version)
 	return err != nil || order >= 0
 }

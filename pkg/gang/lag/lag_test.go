@@ -29,6 +29,12 @@ func TestACacheIsBehindUntilItShowsTheRoom(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}, Spec: corev1.PodSpec{NodeName: "n"}}
 	}
 	left := model.Change{Left: []model.Departure{{Pod: "gone", Node: "n"}}}
+	resized := model.Change{Resized: []model.Resize{{Pod: "small", Node: "n", Version: version}}}
+	small := func(version string) *corev1.Pod {
+		p := pod("small")
+		p.ResourceVersion = version
+		return p
+	}
 	grown := model.Change{Nodes: []*corev1.Node{node(version)}}
 	for name, c := range map[string]struct {
 		change model.Change
@@ -37,16 +43,22 @@ func TestACacheIsBehindUntilItShowsTheRoom(t *testing.T) {
 		task   *model.Task
 		want   bool
 	}{
-		"the pod is still there":  {left, []*corev1.Pod{pod("gone"), pod("other")}, []*corev1.Node{node(version)}, nil, true},
-		"the pod is gone":         {left, []*corev1.Pod{pod("other")}, []*corev1.Node{node(version)}, nil, false},
-		"it got the node again":   {left, []*corev1.Pod{pod("gone")}, []*corev1.Node{node(version)}, &model.Task{Node: "n", Status: model.Allocated}, false},
-		"it has finished":         {left, []*corev1.Pod{pod("gone")}, []*corev1.Node{node(version)}, &model.Task{Node: "n", Status: model.Succeeded}, true},
-		"so is its node":          {left, nil, nil, nil, false},
-		"the node is yet to come": {grown, nil, nil, nil, true},
-		"the node is yet to grow": {grown, nil, []*corev1.Node{node("6")}, nil, true},
-		"the node has grown":      {grown, nil, []*corev1.Node{node(version)}, nil, false},
-		"the node is ahead":       {grown, nil, []*corev1.Node{node("10")}, nil, false},
-		"nothing is expected":     {model.Change{}, []*corev1.Pod{pod("other")}, []*corev1.Node{node("6")}, nil, false},
+		"the pod is still there":   {left, []*corev1.Pod{pod("gone"), pod("other")}, []*corev1.Node{node(version)}, nil, true},
+		"the pod is gone":          {left, []*corev1.Pod{pod("other")}, []*corev1.Node{node(version)}, nil, false},
+		"it got the node again":    {left, []*corev1.Pod{pod("gone")}, []*corev1.Node{node(version)}, &model.Task{Node: "n", Status: model.Allocated}, false},
+		"it has finished":          {left, []*corev1.Pod{pod("gone")}, []*corev1.Node{node(version)}, &model.Task{Node: "n", Status: model.Succeeded}, true},
+		"the pod is yet to shrink": {resized, []*corev1.Pod{small("6")}, []*corev1.Node{node(version)}, nil, true},
+		"the pod has shrunk":       {resized, []*corev1.Pod{small(version)}, []*corev1.Node{node(version)}, nil, false},
+		"the pod is ahead":         {resized, []*corev1.Pod{small("10")}, []*corev1.Node{node(version)}, nil, false},
+		"it is gone since":         {resized, []*corev1.Pod{pod("other")}, []*corev1.Node{node(version)}, nil, false},
+		"nobody numbers it":        {resized, []*corev1.Pod{small("")}, []*corev1.Node{node(version)}, nil, false},
+		"it has no version":        {model.Change{Resized: []model.Resize{{Pod: "small", Node: "n"}}}, []*corev1.Pod{small("")}, []*corev1.Node{node(version)}, nil, false},
+		"so is its node":           {left, nil, nil, nil, false},
+		"the node is yet to come":  {grown, nil, nil, nil, true},
+		"the node is yet to grow":  {grown, nil, []*corev1.Node{node("6")}, nil, true},
+		"the node has grown":       {grown, nil, []*corev1.Node{node(version)}, nil, false},
+		"the node is ahead":        {grown, nil, []*corev1.Node{node("10")}, nil, false},
+		"nothing is expected":      {model.Change{}, []*corev1.Pod{pod("other")}, []*corev1.Node{node("6")}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
