@@ -511,3 +511,37 @@ func denyBindings(t *testing.T, e *env.Env, namespace, missing, allowed string) 
 		return ""
 	})
 }
+
+// TestAPodThatIsShrunkInPlaceMakesRoom: it runs on, and asks for less. What waits for its room starts once its node has taken the room from it.
+func TestAPodThatIsShrunkInPlaceMakesRoom(t *testing.T) {
+	t.Parallel()
+	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
+	e.StartScheduler(t)
+	large := env.Gang{Name: "large", Min: 1, Size: 1, CPU: "4"}
+	e.Create(t, large)
+	env.Eventually(t, soon, e.AllBound(t, large.Name, 1))
+	env.Eventually(t, soon, func() string { return running(e.Members(t, large.Name), 1) })
+	container := large.Member(0).Spec.Containers[0].Name
+	patch := func(subresource, format, cpu string) {
+		t.Helper()
+		_, err := e.Kube.CoreV1().Pods(env.Namespace).Patch(t.Context(), large.Member(0).Name, types.StrategicMergePatchType,
+			fmt.Appendf(nil, format, container, cpu), metav1.PatchOptions{}, subresource)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Ours are no kubelets that resize pods.
+	actuate := func(cpu string) {
+		t.Helper()
+		patch("status", `{"status":{"containerStatuses":[{"name":%q,"allocatedResources":{"cpu":%[2]q},"resources":{"requests":{"cpu":%[2]q}}}]}}`, cpu)
+	}
+	actuate("4")
+	waits := env.Gang{Name: "waits", Min: 2, Size: 2, CPU: "1"}
+	e.Create(t, waits)
+	env.Eventually(t, soon, e.Waits(t, waits.Name, model.NotEnoughResources))
+	patch("resize", `{"spec":{"containers":[{"name":%q,"resources":{"requests":{"cpu":%q}}}]}}`, "2")
+	env.Consistently(t, time.Second, e.AllBound(t, waits.Name, 0))
+	actuate("2")
+	env.Eventually(t, soon, e.AllBound(t, waits.Name, 2))
+	env.Eventually(t, soon, func() string { return running(e.Members(t, large.Name), 1) })
+}
