@@ -516,8 +516,7 @@ func denyBindings(t *testing.T, e *env.Env, namespace, missing, allowed string) 
 func TestAPodThatIsShrunkInPlaceMakesRoom(t *testing.T) {
 	t.Parallel()
 	e := env.New(t, localcluster.Options{Nodes: 1, Shapes: []string{"cpu=4,memory=4Gi"}})
-	// Nobody waits to be let in: with two cores more the cluster would be overused.
-	e.StartSchedulerWith(t, "actions: \"allocate, backfill\"\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}]}]\n")
+	e.StartSchedulerWith(t, everyoneIsAdmitted)
 	large := env.Gang{Name: "large", Min: 1, Size: 1, CPU: "4"}
 	e.Create(t, large)
 	env.Eventually(t, soon, e.AllBound(t, large.Name, 1))
